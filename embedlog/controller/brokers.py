@@ -3,9 +3,9 @@
     registered, fenced -> unfenced -> in controlled shutdown -> fenced -> registered anew
                               ^  \\___________________________________^
 
-A fenced broker leads nothing and is in no in-sync set; if it was the last one in sync, the
-partition has no leader until it comes back. Each registration has an epoch, so that requests of an
-earlier start of the broker are refused.
+A fenced broker leads nothing and is in no in-sync set. If its replica of a partition was the last
+in sync, the partition has no leader until the broker comes back. Each registration has an epoch, so
+that requests of an earlier start of the broker are refused.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class Brokers:
     ) -> int:
         """Register the broker, fenced at first; return its epoch.
 
-        Each start of a broker has another `incarnation`. If the last registration has the same one,
-        only the properties change. `previous_epoch` is the epoch that the broker stored at a clean
-        shutdown. If it differs from the last registration's, the broker may have lost records, and
-        is no longer eligible to lead (KIP-966).
+        Each start of a broker has its own `incarnation`. If the last registration has the same
+        incarnation, only the properties change. `previous_epoch` is the epoch that the broker
+        stored at a clean shutdown. If it differs from the last registration's, the broker may have
+        lost records, and is no longer eligible to lead (KIP-966).
 
         Raises:
             DuplicateBrokerRegistration: another incarnation has a session that has not ended.
@@ -98,7 +98,7 @@ class Brokers:
             )
             self._write(changes, broker_record(broker), others)
             if not broker.is_fenced:
-                # A directory may be back, so that partitions without a leader can have one again.
+                # The broker may have a directory back: elect leaders for partitions without one.
                 self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
@@ -106,7 +106,7 @@ class Brokers:
     def unfence(self, node_id: int, epoch: int) -> None:
         """Let the broker lead again. It may be elected at once for partitions without a leader.
 
-        A broker in controlled shutdown stays fenced: its earlier request may come late.
+        A broker in controlled shutdown stays fenced: this request may be older than the shutdown.
 
         Raises StaleBrokerEpoch.
         """
@@ -177,7 +177,7 @@ class Brokers:
         _log.info("broker %d is unregistered", node_id)
 
     def _ended(self, node_id: int, *, is_clean: bool) -> PartitionChanges:
-        """Return the changes for the end of the last incarnation, which was not reported."""
+        """Return the changes for the end of the broker's last incarnation, noticed only now."""
         level = self._state.image.feature_level(features.ELIGIBLE_LEADER_REPLICAS)
         if is_clean or not level:
             return self._partitions.updates(_in_sync(node_id), removed=node_id)

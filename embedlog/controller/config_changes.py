@@ -91,7 +91,7 @@ def validate(
 
     Raises:
         InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
-        BrokerIdNotRegistered: a broker of a cluster of several.
+        BrokerIdNotRegistered: the resource is an unknown broker of a cluster of several.
     """
     if resource_type == RESOURCE_TOPIC:
         _validate_topic(image, config, resource_name, after)
@@ -150,7 +150,7 @@ def _change_list(
         if resource_type == RESOURCE_BROKER:
             message = f"Config value {verb.lower()} is not allowed for config key: {name}"
         raise errors.InvalidConfig(message)
-    # Kafka starts from the default when the resource has no list of its own.
+    # As in Kafka, list operations start from the default if the resource has no list.
     text = present if present is not None else key.default or ""
     items = [item for item in text.split(",") if item]
     given = dict.fromkeys(item for item in value.split(",") if item)

@@ -375,7 +375,7 @@ class Controller:
         named: Collection[str],
         validate_only: bool,
     ) -> list[str]:
-        """Return the names of the settings that changed. Requires: the lock."""
+        """Validate and write the settings; return the names that changed. Requires: the lock."""
         from embedlog.controller import config_changes
 
         config_changes.validate(
@@ -418,7 +418,7 @@ class Controller:
     def _forget_eligible(
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> tuple[list[Any], Sequence[TopicPartition]]:
-        """Return the records and the partitions that a change of min.insync.replicas affects.
+        """Return the records that follow from a new min.insync.replicas, and their partitions.
 
         Replicas that left an in-sync set under another minimum are no longer eligible to lead.
         """

@@ -36,9 +36,9 @@ class Directories:
         self._partitions = partitions
 
     def assign(self, node_id: int, epoch: int, places: Mapping[TopicPartition, bytes]) -> None:
-        """Note the directories of the broker's replicas.
+        """Store the directories of the broker's replicas.
 
-        Partitions that do not exist, or have no replica there, are left out.
+        Partitions that do not exist, or have no replica on the broker, are left out.
 
         Raises StaleBrokerEpoch.
         """

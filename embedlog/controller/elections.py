@@ -67,9 +67,9 @@ class PartitionTarget:
         self.unclean = unclean
 
     def end_reassignment(self) -> None:
-        """Drop the replicas to be removed, if all added ones are in sync.
+        """Drop the replicas to be removed, if all added replicas are in sync.
 
-        If none was added, all remaining ones must be in sync.
+        If no replica was added, all remaining replicas must be in sync.
         """
         if not self.adding and not self.removing:
             return
@@ -80,13 +80,14 @@ class PartitionTarget:
             self.adding = self.removing = ()
 
     def keep_eligible(self, before: PartitionImage, rules: ElectionRules) -> None:
-        """Keep replicas that leave a too small in-sync set eligible: they have all committed
-        records.
+        """If the in-sync set is below its minimum, the replicas that left it stay eligible.
+
+        They have all committed records.
         """
         if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
             self.elr = ()
             return
-        # A replica that was moved to another broker cannot lead, though Kafka counts it.
+        # Leave out brokers that no longer have a replica, though Kafka keeps them eligible.
         candidates = {*before.elr, *before.isr}.intersection(self.replicas)
         self.elr = tuple(sorted(candidates.difference(self.isr, self.unclean)))
 
@@ -157,7 +158,7 @@ def _elect(
 
 
 def _may_lead_again(before: PartitionImage, rules: ElectionRules, target: PartitionTarget) -> bool:
-    """Return whether the last leader may lead: only if no replica has all committed records."""
+    """Return whether the last leader may lead: only if no replica is in sync or eligible."""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
     return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])

@@ -226,7 +226,7 @@ class MetadataDelta(Value):
     changed_configs: Sequence[str] = ()
     """Names of topics whose settings changed."""
     partitions_changed: Sequence[TopicPartition] = ()
-    """Partitions with another leader, epoch, in-sync set or list of replicas."""
+    """Partitions whose leader, epoch, in-sync set or list of replicas changed."""
     brokers_changed: bool = False
     """True if a broker came, went, was fenced or is no longer fenced."""
     broker_configs_changed: bool = False

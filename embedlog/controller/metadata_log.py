@@ -40,12 +40,12 @@ LOG_SETTINGS: dict[str, object] = {
     "max_message_bytes": 2**31 - 1,
     "segment_bytes": 8 << 20,
 }
-"""Settings of the log; only a snapshot shortens it."""
+"""Settings of the log. No retention: only a snapshot shortens the log."""
 
 ROOM_SIZE = 4 << 10
 """Size reserved behind the last record, enough for some 80 deletions of topics."""
 SNAPSHOT_RECORD_COUNT_MIN = 1000
-"""Minimum length of a log that is rewritten: to replay this many records takes some 10 ms."""
+"""A shorter log is never rewritten: to replay this many records takes some 10 ms."""
 
 
 class MetadataLog:
@@ -86,15 +86,15 @@ class MetadataLog:
 
         Raises:
             KafkaStorageError: the disk refuses. Either the change is not in the log, or the log
-                takes no more writes: a refused change must not be there at the next open.
+                takes no more writes: the next open must not find a refused change.
         """
         values = [_encode(record) for record in records]
         batch = build_batch(values, timestamps=self._clock.wall_ms())
         log = self._log
         with log.lock:
             if self._sync:
-                # Sync the name first: after that, only a broken disk can make the sync of the
-                # records fail.
+                # Sync the segment's file name first: after that, only a broken disk can make the
+                # sync of the records fail.
                 log.durability.sync_name(log.segments[-1])
             log.append_as_leader(
                 batch,
@@ -124,8 +124,8 @@ class MetadataLog:
     def rewrite(self, image: MetadataImage) -> int:
         """Write a snapshot of `image` in one batch and drop earlier records; return the end offset.
 
-        After a crash before the log start moves, the old records precede the batch, and its first
-        record voids them.
+        After a crash before the log start moves, the old records precede the snapshot; the first
+        record of the snapshot voids them.
         """
         with self._log.lock:
             self._log.roll()
@@ -137,14 +137,14 @@ class MetadataLog:
 
 
 def _records(batch: RecordBatch | LegacyBatch, start: int) -> Iterator[Any]:
-    """Yield a batch's records from offset `start` on. Raise ValueError for another format."""
+    """Yield a batch's records from offset `start` on. Raise ValueError for a malformed record."""
     for record in batch.records():
         if record.offset >= start:
             yield decode(bytes(record.value or b""))
 
 
 def decode(value: bytes) -> Any:
-    """Decode a metadata record. Raise ValueError for another format."""
+    """Decode a metadata record. Raise ValueError if it is malformed."""
     frame, position = read_uvarint(value, 0)
     record_type, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)

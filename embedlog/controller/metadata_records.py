@@ -11,7 +11,7 @@ change where Kafka writes many.
     4   ConfigRecord            one setting of one resource was set, or removed (null)
     5   ProducerIdsRecord       producer ids below a number were given out
     6   SnapshotRecord          earlier records are void: the rest of this batch is the whole state
-    7   FeatureRecord           a feature of the cluster has another level
+    7   FeatureRecord           the level of a feature of the cluster changed
     8   RegisterBrokerRecord    a broker of a cluster of several has registered
     9   UnregisterBrokerRecord  a broker was removed
     10  BrokerStateRecord       a broker was fenced, unfenced, or is being shut down
@@ -101,7 +101,7 @@ class ProducerIdsRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=6)
 class SnapshotRecord:
-    """Earlier records are void; `end_offset` is the offset of the snapshot's state."""
+    """Voids all earlier records. `end_offset` is the `MetadataImage.end_offset` of the snapshot."""
 
     end_offset: int = int64()
 

@@ -20,7 +20,7 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 class NewTopic(Value):
     """A requested topic. Counts of -1 mean the broker's defaults.
 
-    `assignments` gives the replicas instead: (partition, node ids), in any order.
+    `assignments` gives the replicas instead of counts: (partition, node ids), in any order.
     """
 
     name: str

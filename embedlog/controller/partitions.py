@@ -48,7 +48,7 @@ class PartitionChanges:
             self.partitions.append(TopicPartition(topic.name, after.partition))
 
     def and_others(self, others: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return the changed partitions, and others whose replicas brokers must check again."""
+        """Return the changed partitions, then `others`, whose replicas brokers must check again."""
         return list(dict.fromkeys((*self.partitions, *others)))
 
     def records(self) -> list[Any]:
@@ -94,9 +94,9 @@ class Partitions:
             StaleBrokerEpoch, UnknownTopicId, UnknownTopicOrPartition
             NotController: the leader knows later epochs than this controller.
             FencedLeaderEpoch, InvalidUpdateVersion: the leader knows earlier epochs.
-            InvalidRequest: not from the leader, or an impossible set.
-            IneligibleReplica: a broker that is not active, or was restarted.
-            NewLeaderElected: the change was made, and made another broker the leader.
+            InvalidRequest: the sender does not lead, or the set is impossible.
+            IneligibleReplica: a broker in the set is not active, or was restarted.
+            NewLeaderElected: the change was made, and elected another leader.
         """
         state = self._state
         with state.lock:
@@ -131,7 +131,7 @@ class Partitions:
         that needed an election.
 
         Raises:
-            InvalidRequest: another kind.
+            InvalidRequest: the kind is neither 0 nor 1.
         """
         if kind not in _ELECTIONS:
             raise errors.InvalidRequest(f"Unknown election type {kind}")
@@ -164,7 +164,7 @@ class Partitions:
         return len(changes.partitions)
 
     def elect_unclean(self) -> int:
-        """Elect leaders that may lack records, where settings allow it; return their number."""
+        """Elect leaders that may lack records, if settings allow it; return their number."""
         with self._state.lock:
             changes = self.updates(lambda partition: partition.leader == elections.NO_LEADER)
             self.publish(changes)
@@ -188,7 +188,7 @@ class Partitions:
             UnknownTopicOrPartition
             InvalidReplicaAssignment: brokers that do not exist, repeated ones, or none; or
                 reverting would leave no in-sync replica.
-            InvalidReplicationFactor: another number of replicas, which was not allowed.
+            InvalidReplicationFactor: the number of replicas would change, which was not allowed.
             NoReassignmentInProgress: there is nothing to revert.
         """
         state = self._state
@@ -411,7 +411,7 @@ class LeaderDuties:
 def in_directories(
     node_id: int, directories: Collection[bytes]
 ) -> Callable[[PartitionImage], bool]:
-    """Return a predicate for partitions with the broker in sync, in these directories."""
+    """Return a predicate for partitions with an in-sync replica of the broker in `directories`."""
     return lambda partition: (
         node_id in partition.isr and partition.directories.get(node_id) in directories
     )

@@ -70,14 +70,14 @@ def place(
 
 
 class _Turns:
-    """Gives out the brokers of a rack in rounds. Each round begins one broker further on."""
+    """Gives out a rack's brokers anew for each partition (a turn), from the next broker on."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []
         self._start = 0
         self._turn = 0
         self._given = 0
-        """Number of brokers given out in this turn."""
+        """Number of brokers given out for the present partition."""
 
     def begin(self, random: Random) -> None:
         """Choose the first broker. Requires: every broker is in `nodes`."""
@@ -86,7 +86,7 @@ class _Turns:
             self._start = random.below(len(self.nodes))
 
     def next_node(self, turn: int) -> int | None:
-        """Return the next broker of this turn; None after the last."""
+        """Return the next broker for the partition of this `turn`; None after the last broker."""
         count = len(self.nodes)
         if count and turn != self._turn:
             self._turn = turn
@@ -100,14 +100,12 @@ class _Turns:
 
 
 class _Rack:
-    """The brokers of one rack."""
-
     def __init__(self) -> None:
         self.fenced = _Turns()
         self.unfenced = _Turns()
 
     def next_node(self, turn: int) -> int | None:
-        """Return the next broker of this turn, fenced ones last."""
+        """Return the next broker for the partition of this `turn`, fenced brokers last."""
         node = self.unfenced.next_node(turn)
         return self.fenced.next_node(turn) if node is None else node
 
@@ -129,14 +127,13 @@ class _Racks:
             rack.fenced.begin(random)
             rack.unfenced.begin(random)
         self._first = random.below(len(self._racks))
-        """The first rack of this turn."""
+        """Index of the rack that begins the next partition."""
         self._turn = 0
 
     def next_assignment(self, replication_factor: int) -> Assignment:
-        """Return the replicas of the next partition. Requires: enough brokers."""
+        """Return the replicas of the next partition, the leader first. Requires: enough brokers."""
         if self._turn == self._unfenced_count > 1:
-            # Every broker has been first once: without another order the same assignments would
-            # come again.
+            # After one turn for each unfenced broker the assignments would repeat: shuffle.
             self._shuffle()
             self._turn = 0
         count = len(self._racks)
@@ -150,7 +147,7 @@ class _Racks:
             rack = position % count
             position += 1
             if rack == leader_rack:
-                # The leader's rack already has its replica of the first round.
+                # Skip the leader's rack in the first round: it has the leader.
                 leader_rack = None
                 continue
             node = self._racks[rack].next_node(self._turn)
@@ -244,7 +241,7 @@ def validate_assignment(
 ) -> None:
     """Raise InvalidReplicaAssignment unless `nodes` can hold the replicas of one partition.
 
-    `replication_factor` is the one of the topic's other partitions; None for the first.
+    `replication_factor` is the factor of the topic's other partitions; None if there are none.
     """
     if not nodes:
         raise _refuse("The manual partition assignment includes an empty replica list.")

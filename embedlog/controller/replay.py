@@ -1,7 +1,7 @@
 """From records to images: the only code that applies metadata records.
 
-The controller applies its new records, and opening applies the records of the log: through the same
-function, so a restart sees exactly the published state.
+The controller applies its new records by the function that also applies the records of the log at
+opening, so a restart sees exactly the published state.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def topic_record(topic: Topic) -> TopicRecord:
 
 
 def partition_registration(partition: Partition) -> PartitionRegistration:
-    """Return a partition as a part of a record."""
+    """Return a partition in the form in which records contain it."""
     return PartitionRegistration(
         **_partition_fields(partition, list),
         directories=_directories(partition),

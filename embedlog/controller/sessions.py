@@ -35,7 +35,7 @@ class BrokerSessions:
             self._heard_ms.pop(node_id, None)
 
     def is_valid(self, node_id: int) -> bool:
-        """Return whether the broker is unfenced, and its session running."""
+        """Return whether the broker is unfenced and its session has not ended."""
         state = self._state
         with state.lock:
             broker = state.image.brokers.get(node_id)
@@ -47,10 +47,10 @@ class BrokerSessions:
     def run_once(self, now_ms: int) -> int:
         """Fence brokers whose sessions have ended; return the time to the next end of a session.
 
-        A silent broker is fenced only by the second run that finds it silent, which follows at
-        once. If the whole process stood still, heartbeats are as late as the first run, and arrive
-        between the two runs. Brokers are fenced one after the other, so that each leader is elected
-        from the remaining ones.
+        The first run that finds a broker silent asks for a second run at once, and only the second
+        fences the broker. If the whole process stood still, heartbeats are as late as the first
+        run, and arrive between the two. Brokers are fenced one after the other, so that each leader
+        is elected from the remaining brokers.
         """
         state = self._state
         with state.lock:

@@ -35,7 +35,7 @@ class Collisions:
     """Finds names that differ from existing ones only in '.' and '_'.
 
     Kafka's metric names replace dots by underscores, which would make both names equal. The
-    existing names are read once, when the first name with such a letter is checked.
+    existing names are read once, when the first name with '.' or '_' is checked.
     """
 
     def __init__(self, existing: Iterable[str]) -> None:
@@ -47,7 +47,7 @@ class Collisions:
         if "." not in name and "_" not in name:
             return
         if self._by_metric_name is None:
-            # If two names collide already, the message names the first one, so store it last.
+            # If existing names collide, the error names the first of them, so store it last.
             names = reversed(list(self._existing))
             self._by_metric_name = {each.replace(".", "_"): each for each in names}
         other = self._by_metric_name.get(name.replace(".", "_"))

@@ -86,7 +86,7 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
     missing = [*waiting]
 
     def arrived(_done: Pending[Any]) -> None:
-        # Count down, from any thread: looking at all answers each time would be quadratic.
+        # Count down, in any thread: checking all answers at each arrival would be quadratic.
         missing.pop()
         if not missing:
             # Two threads that arrive at once may both come here; the first result stays.

@@ -44,5 +44,5 @@ class DelayedCommit(DelayedOperation):
         return self.complete_held()
 
     def on_complete(self) -> None:
-        """Report the outcome. Records whose time ran out stay in the log."""
+        """Report the outcome. After a time-out the records stay in the log all the same."""
         self._when_decided(commit_error(self._error_code) if self._error_code else None)

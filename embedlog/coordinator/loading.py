@@ -27,7 +27,7 @@ def replay_log(log: Log, record_format: RecordFormat, shard: Shard) -> int:
     """Replay every record of `log`; return the offset after the last one.
 
     Raises:
-        CorruptRecord: the log is damaged, so that its records do not tell the state.
+        CorruptRecord: the log is damaged, so the state of the shard is unknown.
         KafkaError: the log refuses the read.
     """
     end_offset = log.log_end_offset

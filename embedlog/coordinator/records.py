@@ -23,7 +23,7 @@ _PREFIX_SIZE = 2
 _KEY_VERSION = 0
 
 GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
-    0: ("group_metadata", "OffsetCommit"),  # as Kafka 0.8 wrote it, with the same fields
+    0: ("group_metadata", "OffsetCommit"),  # Kafka 0.8's type, same fields as type 1
     1: ("group_metadata", "OffsetCommit"),
     2: ("group_metadata", "GroupMetadata"),
     3: ("consumer_group_metadata", "ConsumerGroupMetadata"),
@@ -38,7 +38,7 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
 the endings Key and Value)."""
 
 TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
-"""Record type of `__transaction_state` -> the same two names."""
+"""Record type of `__transaction_state` -> the two names, as in `GROUP_RECORD_TYPES`."""
 
 
 class RecordFormat:

@@ -85,8 +85,8 @@ class Result(Generic[T]):
     ) -> None:
         self.records = records
         self.is_atomic = is_atomic
-        """True: one batch, so that all records survive or none. False: each record is valid
-        alone."""
+        """True: append one batch, so that all records survive a crash or none. False: several
+        batches are allowed, since each record is valid alone."""
         self.response = response
         """The response, or a `Pending` of it for a request that is parked beyond this operation."""
         self.is_replayed = is_replayed
@@ -97,7 +97,7 @@ class Result(Generic[T]):
         self.marker = marker
         """Appended before the records; it commits or aborts its producer's earlier records."""
         self.producer = producer
-        """The producer whose transaction contains the records; None: they count at once."""
+        """The producer whose transaction contains the records; None if they count at once."""
 
     def __repr__(self) -> str:
         return f"Result({len(self.records)} records, {self.response!r})"

@@ -139,7 +139,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             partition = self._replica_manager.partition(self.topic, index)
         except EmbedlogError:
-            return  # not here, or not readable: requests for it get the error
+            return  # no such partition here, or an unreadable log: later requests get the error
         if partition.is_leader:
             self.read(index, lambda _shard: None)  # loads it
 
@@ -167,7 +167,7 @@ class CoordinatorRuntime(Generic[S]):
         topic = self._world.metadata().topics_by_name.get(self.topic)
         if topic is None:
             return sorted(loaded)
-        # Also the partitions that this broker leads and has a log of, opened or not.
+        # Include partitions whose log exists but is not open yet, if this broker leads them.
         with_log = {index for name, index in self._log_manager.partitions() if name == self.topic}
         node_id = self._replica_manager.node_id
         led = {each.partition for each in topic.partitions if each.leader == node_id}
@@ -210,11 +210,7 @@ class CoordinatorRuntime(Generic[S]):
         operation: Callable[[S], Result[T]],
         context: ShardContext | None = None,
     ) -> Pending[T]:
-        """Run a write.
-
-        `context` belongs to the shard that requested the write: fail if another shard was loaded
-        since.
-        """
+        """Run a write. If `context` (a shard's) requested it, fail unless the slot still has it."""
         write = _PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
@@ -235,7 +231,8 @@ class CoordinatorRuntime(Generic[S]):
     ) -> None:
         """Do `work` under the shard's lock; run the deferred actions after its release.
 
-        `former` is the context of a shard that may have been unloaded since it requested the work.
+        These include the actions of `former`, the context that requested the work: its shard may
+        have been unloaded since.
         """
         deferred: list[Callable[[], None]] = []
         try:
@@ -258,8 +255,7 @@ class CoordinatorRuntime(Generic[S]):
         """Run the operation and append its records. Requires: the shard's lock.
 
         Raises:
-            KafkaError: the operation raised it, or it is the error for clients when the log
-                refuses.
+            KafkaError: the operation raised it, or the log cannot be loaded or appended to.
         """
         if write.context is not None and write.context is not slot.context:
             raise errors.NotCoordinator()
@@ -436,11 +432,7 @@ def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
 
 
 class _PendingWrite(Generic[S, T]):
-    """An operation on the way from its append to its answer.
-
-    Its records may be appended, and `on_append` called, before they are committed. Requires: the
-    shard's lock, except to answer.
-    """
+    """An operation from its start to its answer. Requires: the shard's lock, except to answer."""
 
     def __init__(self, operation: Callable[[S], Result[T]], context: ShardContext | None) -> None:
         self.operation = operation
@@ -492,13 +484,13 @@ class LeaderChanges:
         self._noted: dict[int, None] = {}
 
     def note(self, indexes: Iterable[int]) -> None:
-        """Note partitions that may have another leader. Callable with any lock held."""
+        """Note partitions whose leader may have changed. Callable with any lock held."""
         self._noted.update(dict.fromkeys(indexes))
         self._scheduler.add(self)
 
     def run_once(self, _now_ms: int) -> int | None:
         while self._noted:
-            # Removed before the call: a partition that is noted meanwhile is followed once more.
+            # Remove the partition before the call: if it is noted meanwhile, follow it once more.
             index = next(iter(self._noted), None)
             if index is None:
                 break
@@ -523,7 +515,7 @@ class FirstLoads:
         self._expected: set[int] | None = None
 
     def expect(self, indexes: Iterable[int]) -> None:
-        """Name the only partitions that no broker has loaded before."""
+        """Count only these loads as first: no broker has loaded these partitions before."""
         self._expected = set(indexes)
 
     def is_first(self, index: int) -> bool:

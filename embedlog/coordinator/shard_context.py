@@ -56,7 +56,7 @@ class CoordinatorWorld(Value):
 class ShardContext:
     """The environment of one loaded shard. Requires: the shard's lock, except where noted.
 
-    The context outlives its shard: then no timer runs, and `write` fails.
+    The context outlives its shard: after the unloading no timer runs, and `write` fails.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ShardContext:
         self.partition = partition
         """The partition whose records this shard holds."""
         self.leader_epoch = leader_epoch
-        """The partition's leader epoch at loading; its markers carry it as coordinator epoch."""
+        """The partition's leader epoch at loading; the coordinator epoch of the shard's markers."""
         self.config = world.config
         self.random = world.runtime.random
         self.wall_ms = clock.wall_ms
@@ -77,8 +77,8 @@ class ShardContext:
         """Returns the present image of the cluster; call it once for one consistent view."""
         self.timer = ShardTimer(world.timer, self)
         self.join_purgatory = world.join_purgatory
-        """Parked JoinGroups of all shards. Lock order: operation, then shard. So use the
-        purgatories in deferred actions, or without the shard's lock."""
+        """Parked JoinGroups of all shards. An operation's lock comes before a shard's lock, so use
+        both purgatories only in deferred actions, or without the shard's lock."""
         self.heartbeat_purgatory = world.heartbeat_purgatory
         """Session time-outs of the classic members of all shards."""
         self._write = write

@@ -18,15 +18,15 @@ class DelayedOperation(TimerTask):
     runs `on_expiration`.
 
     Locks. Each operation has its own re-entrant lock, which guards `try_complete`: no two threads
-    run it at once, nor does one while or after `on_complete` runs. `try_complete` may take
-    partition locks, and tries no other operation. `on_complete` may do both. Therefore never call
+    run it at once, and none runs it during or after `on_complete`. `try_complete` may take
+    partition locks, but tries no other operation. `on_complete` may do both. Therefore never call
     an operation, a purgatory or `Timer.add` with a partition lock held: try operations after its
     release.
 
     Two threads that complete each other's operations do not deadlock. A thread that waits for the
     lock of an operation saw it incomplete, and all locks that it holds meanwhile belong to
     operations that were complete by then. So along a chain of waiting threads the operations were
-    completed one after the other, and such a chain is no ring.
+    completed one after the other, and the chain cannot be a ring.
     """
 
     __slots__ = ("_lock", "is_completed")
@@ -40,7 +40,7 @@ class DelayedOperation(TimerTask):
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """Return `self.complete_held()` if the condition holds, else False. Under the lock."""
+        """Return `self.complete_held()` if the condition holds, else False. The lock is held."""
 
     @abstractmethod
     def on_complete(self) -> None:
@@ -50,19 +50,19 @@ class DelayedOperation(TimerTask):
         """Called after `on_complete` if the time ran out; for metrics."""
 
     def force_complete(self) -> bool:
-        """End the operation now, whatever its condition; True for the one caller that did."""
+        """End the operation now, whatever its condition; True if this call ended it."""
         if self.is_completed:
             return False
         with self._lock:
             if self.is_completed:
                 return False
-            # Set before on_complete: see the class's rule on locks.
+            # Set before `on_complete`: no thread may run `try_complete` during or after it.
             self.is_completed = True
         self._end()
         return True
 
     def complete_held(self) -> bool:
-        """Do what `force_complete` does, for `try_complete`. Requires: the operation's lock."""
+        """End the operation; only `try_complete` calls this. Requires: the operation's lock."""
         if self.is_completed:
             return False
         self.is_completed = True
@@ -73,7 +73,7 @@ class DelayedOperation(TimerTask):
         try:
             self.cancel()
         finally:
-            # Complete even if Ctrl-C cuts `cancel` short: no other thread will do it.
+            # Call `on_complete` even if Ctrl-C cuts `cancel` short: no other thread will call it.
             try:
                 self.on_complete()
             except (KeyboardInterrupt, SystemExit):

@@ -54,8 +54,8 @@ class DelayedOperationPurgatory:
     ) -> bool:
         """Complete `operation` now, or let it wait under `keys` until its time is over.
 
-        Return True if this call completed it. Without a positive delay it expires in this call,
-        which then returns False.
+        Return True if this call completed it. Without a positive delay the operation expires in
+        this call, which returns False.
         """
         return operation.safe_try_complete() or self.watch(operation, keys)
 
@@ -88,7 +88,7 @@ class DelayedOperationPurgatory:
             return 0
         completed_count = 0
         is_stale = False
-        # A copy (atomic): operations that arrive meanwhile are tried when they are listed.
+        # Loop over a copy (atomic): `watch` tries the operations that it lists meanwhile.
         for operation in watching[:]:
             if operation.safe_try_complete():
                 completed_count += 1
@@ -153,8 +153,8 @@ class DelayedOperationPurgatory:
             if is_worth_it:
                 self._estimated_total = waiting_count
                 completed_count = 0
-            # Below this total there cannot be enough completed operations, so do not ask the timer
-            # for its size sooner.
+            # A lower total cannot contain enough completed operations for a purge: do not ask the
+            # timer for its size before this total is reached.
             self._purge_check_at = self._estimated_total + self.purge_interval - completed_count
         if is_worth_it:
             self.purge()

@@ -19,8 +19,8 @@ _NEVER = 1 << 63
 class Timer:
     """Runs tasks after their delays, with the precision of 1 ms. Thread-safe.
 
-    It is a duty of the scheduler. `on_earlier` is called with the timer, no lock held, when a task
-    was added that is due before the last announced time: it is the scheduler's `notify`.
+    It is a duty of the scheduler. `on_earlier` is the scheduler's `notify`: `add` calls it with
+    the timer, no lock held, if the new task is due before the next announced call of `run_once`.
     """
 
     def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
@@ -29,7 +29,7 @@ class Timer:
         self._lock = ranked_rlock(Rank.TIMER)  # faster than a Lock: see `runtime.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
-        # The rest of an expired batch after a task raised.
+        # Expired tasks that did not run because a task before them raised.
         self._overdue: list[TimerTask] = []
 
     @property
@@ -38,16 +38,16 @@ class Timer:
             return self._wheel.size + len(self._overdue)
 
     def add(self, task: TimerTask) -> None:
-        """Run `task` in `task.delay_ms` from now; in this very call if that is not positive.
+        """Run `task` after `task.delay_ms`, or in this very call if the delay is not positive.
 
-        A waiting task is moved. Requires: no lock that `task.run` takes.
+        A task that already waits gets the new time. Requires: no lock that `task.run` takes.
         """
         now_ms = self._monotonic_ms()
         wheel = self._wheel
         is_earlier = False
         with self._lock:
-            # Between two moves of the wheel's time, a task of a few ms may go to a coarser level
-            # than necessary.
+            # Move the wheel's time seldom: without a move nothing is wrong, but a task of a few ms
+            # may go to a coarser level than necessary.
             if now_ms >= wheel.moves_at_ms or task.delay_ms <= 0:
                 wheel.move_time(now_ms)
             waits = wheel.add(task, now_ms + task.delay_ms)

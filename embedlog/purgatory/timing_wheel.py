@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from _thread import RLock
 
 GHOSTS_KEPT = 16
-"""A bucket with no more ghosts than this is not rebuilt."""
+"""A bucket may keep this many ghosts, entries of tasks that left, before it is rebuilt."""
 
 LEVELS_DEMOTED = 2
 """The tasks of a due bucket move down by this many levels: 400 sparse buckets cost less than one
@@ -58,7 +58,7 @@ class TimerTask(ABC):
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
         self.expiration_ms = -1
-        """The monotonic time of its expiration, set when it is added."""
+        """The monotonic time when the task is due; set by `TimingWheel.add`."""
         self._bucket: TimerTaskList | None = None
 
     @abstractmethod
@@ -66,12 +66,12 @@ class TimerTask(ABC):
         """Called once the delay has passed, by the thread that drives the timer, no lock held."""
 
     def cancel(self) -> bool:
-        """Remove the task from its timer; False if it is in none (it may be about to run)."""
+        """Remove the task from its timer; False if it is in no timer (it may be about to run)."""
         bucket = self._bucket
         if bucket is None:
             return False
         with bucket.lock:
-            # It may have been moved, or have expired, while this thread waited for the lock.
+            # The task may have moved or expired while this thread waited for the lock.
             bucket = self._bucket
             if bucket is None:
                 return False
@@ -140,7 +140,7 @@ class TimingWheel:
         self.current_time_ms = start_ms - start_ms % tick_ms
         self._expired_end = self.current_time_ms + tick_ms
         self.moves_at_ms = start_ms
-        """Before this time `move_time` would only extend the lowest level by less than a turn."""
+        """Skip `move_time` before this time: level 0 would gain less than `wheel_size` ticks."""
         self._add_level()
 
     @property
@@ -229,7 +229,7 @@ class TimingWheel:
         for number, tick_ms in enumerate(self._ticks):
             end = now_ms - now_ms % tick_ms + tick_ms * self.wheel_size
             if end == ends[number]:
-                break  # nor have the coarser levels moved
+                break  # the coarser levels have not moved either
             ends[number] = end
 
     def _demote(self, bucket: TimerTaskList, number: int, expired: list[TimerTask]) -> None:
@@ -237,7 +237,7 @@ class TimingWheel:
         target_number = max(0, number - LEVELS_DEMOTED)
         tick_ms = self._ticks[target_number]
         expired_end = self._expired_end
-        # A cache of the used buckets.
+        # Virtual id -> bucket, to look up each bucket only once.
         targets: dict[int, TimerTaskList] = {}
         for task in bucket:
             if task._bucket is not bucket:

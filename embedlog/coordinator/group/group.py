@@ -84,7 +84,7 @@ class Group(ABC):
             KafkaError: the answer to the client.
         """
 
-    def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - most need not know
+    def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - optional hook
         """Note an accepted commit, a sign of life; `member_id` may be "" or unknown."""
 
     @abstractmethod

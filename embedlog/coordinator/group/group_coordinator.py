@@ -134,7 +134,7 @@ class GroupCoordinator:
     # Metadata
 
     def on_metadata(self, change: MetadataDelta) -> None:
-        """Note a change that will be applied soon. The caller may hold any lock."""
+        """Note a change, to be applied soon. The caller may hold any lock."""
         self._changes.append(change)
         self._scheduler.notify(self)
 
@@ -148,7 +148,7 @@ class GroupCoordinator:
             return
         with self._catching_up:
             while self._changes:
-                # Removed once it is applied, so that no request overtakes it.
+                # Keep the change listed until it is applied, so that no request overtakes it.
                 self._act_on(self._changes[0])
                 self._changes.popleft()
 

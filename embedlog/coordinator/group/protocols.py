@@ -24,7 +24,7 @@ class SupportedProtocols:
             self._counts[name] = self._counts.get(name, 0) + 1
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove a member; `names` are the ones it was added with."""
+        """Remove a member; `names` must be the names that `add` got for it."""
         self.member_count -= 1
         for name in dict.fromkeys(names):
             count = self._counts[name] - 1
@@ -38,6 +38,6 @@ class SupportedProtocols:
         return {name for name, count in self._counts.items() if count == self.member_count}
 
     def has_common(self, names: Iterable[str]) -> bool:
-        """Return whether all members support one of `names`. True without members."""
+        """Return whether all members support the same one of `names`. True without members."""
         counts, member_count = self._counts, self.member_count
         return any(counts.get(name, 0) == member_count for name in names)

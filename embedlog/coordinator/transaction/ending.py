@@ -118,8 +118,8 @@ def end(
 def _is_repeated(present: TransactionMetadata, producer_id: int, producer_epoch: int) -> bool:
     """Return whether the request names the producer id and epoch before the client's last end.
 
-    The client has lost that end's answer. Kafka compares the numbers alone: after an end that kept
-    the epoch it would give a zombie of the earlier epoch the epoch of its successor.
+    Then the client missed the answer to that end. An end before version 2 kept the epoch, so a
+    lower epoch is a zombie's; Kafka compares only the numbers, and gives it its successor's epoch.
     """
     if not present.bumps_epoch:
         return False
@@ -169,7 +169,7 @@ def keep_pending(
 ) -> Result[None]:
     """Show administrators only the partitions that lack the marker. Requires: the shard's lock.
 
-    This is not written to the log: the broker that loads it next sends all markers again.
+    The log does not get this state: the broker that loads it next sends all markers again.
     """
     present = _still(shard, decided)
     if present is not None:

@@ -39,13 +39,13 @@ def initialize(
     expected: ProducerIdAndEpoch | None,
     new_producer_id: Callable[[], int],
 ) -> Result[ProducerIdAndEpoch]:
-    """Give the id's new owner its producer id and epoch. Requires: the shard's lock.
+    """Give a client the producer id and epoch of its transactional id. Requires: the shard's lock.
 
     `expected` is the producer id and epoch of a client that continues, None for a new client.
 
     Raises:
         ConcurrentTransactions: the last transaction is not over; the client may retry.
-        ProducerFenced: another producer has taken `expected` over.
+        ProducerFenced: another producer has taken over the transactional id.
     """
     shard.check_settled(transactional_id)
     present = shard.transactions.get(transactional_id)

@@ -78,11 +78,11 @@ class _Decided:
         self.coordinator_epoch = shard.context.leader_epoch
         self.untold = set(transaction.partitions)
         self.is_asked = False
-        """True while a request with its markers is under way."""
+        """True while a request with the transaction's markers is under way."""
 
 
 class TransactionMarkers:
-    """The decided transactions of a broker whose markers are not all written.
+    """The decided transactions of a broker that still lack markers.
 
     `send(request)` passes markers to the partitions' leaders; `exists(topic, index)` checks for a
     partition. Every method may be called from any thread that holds no shard's lock.
@@ -109,8 +109,8 @@ class TransactionMarkers:
         self._ask(decided)
 
     def run_once(self, _now_ms: int) -> int | None:
-        # A `notify` from within this call would repeat the call at once, as long as a marker is
-        # missing.
+        # Keep `_again` from calling `notify` during this call: that would repeat the call at once,
+        # as long as a marker is missing.
         self._runs = True
         try:
             for decided in list(self._decided.values()):
@@ -182,8 +182,8 @@ class TransactionMarkers:
         def written(pending: Pending[Any]) -> None:
             error = pending.error()
             if error is None or getattr(error, "code", None) == ErrorCode.NOT_COORDINATOR:
-                # If the shard was unloaded, the broker that loads it next finds the decision in the
-                # log.
+                # The end is stored, or the shard was unloaded: the broker that loads it next finds
+                # the decision in the log.
                 self._forget(decided)
             else:
                 self._again(decided)

@@ -32,7 +32,7 @@ def add_partitions(
 
     Raises:
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
-        ProducerFenced: another epoch is the present one.
+        ProducerFenced: the epoch is not the present one.
         ConcurrentTransactions: the last transaction is not over; the client may retry.
         UnsupportedVersion: see `check_client`.
     """
@@ -59,7 +59,7 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicIndex],
 ) -> set[TopicIndex]:
-    """Return the partitions that the transaction lacks. Requires and raises as `add_partitions`."""
+    """Return the partitions not yet in the transaction. Requires and raises as `add_partitions`."""
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
     if present.is_prepared:
         raise errors.ConcurrentTransactions()
@@ -70,7 +70,7 @@ class DelayedRegistration(DelayedOperation):
     """A registration that waits for the end of the id's last transaction.
 
     A client of version 2 may send the first batch of a transaction while the markers of the last
-    one are still being written. The registration is tried again when they are, or after `delay_ms`.
+    one are still being written. The registration is tried again once all are, or after `delay_ms`.
     """
 
     __slots__ = ("_register_again", "_is_free")

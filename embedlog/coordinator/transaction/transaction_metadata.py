@@ -26,7 +26,7 @@ NO_TIMEOUT_MS = 2**31 - 1
 """The time-out of two-phase commits, which only their client ends."""
 EPOCH_MAX = 32_767
 _LAST_EPOCH_OF_CLIENTS = EPOCH_MAX - 1
-"""The highest epoch is reserved for the fence that ends a producer id's last transaction."""
+"""Clients get no higher epoch: EPOCH_MAX is for the fence of a producer id's last transaction."""
 FIRST_WITH_EPOCH_BUMP = 2
 """The first transaction version (KIP-890) that gives the producer a new epoch at every end."""
 
@@ -45,7 +45,7 @@ class TransactionMetadata(Value):
     previous_producer_id: int = NO_PRODUCER_ID
     """The producer id before the last transition."""
     next_producer_id: int = NO_PRODUCER_ID
-    """The producer id after the end of a transaction that uses up the last epoch."""
+    """If the open transaction uses up the last epoch: the producer id after its end."""
     producer_epoch: int = NO_EPOCH
     last_producer_epoch: int = NO_EPOCH
     """The epoch before the present one. A client that repeats a request names it. It is not in the
@@ -99,8 +99,8 @@ class TransactionMetadata(Value):
     def fenced(self, *, now_ms: int, transaction_version: int) -> TransactionMetadata:
         """Abort the open transaction under an epoch that its producer does not have.
 
-        `transaction_version` is the cluster's. From 2 on the producer learns the new epoch by
-        repeating its request; before, it is fenced for good.
+        `transaction_version` is the cluster's. From version 2 on the producer learns the new epoch
+        by repeating its request; before version 2 the producer is fenced for good.
         """
         bumps = transaction_version >= FIRST_WITH_EPOCH_BUMP
         return self.moved(

@@ -60,7 +60,7 @@ class ClassicGroups:
         self._open_sessions(group)
 
     def release(self, group: ClassicGroup, code: int) -> None:
-        """End a group here: stop its timers and answer its parked requests with `code`."""
+        """Remove a group from the shard, stop its timers, answer parked requests with `code`."""
         self.rebalances.dissolve(group, code)
         if self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]

@@ -29,7 +29,7 @@ class ParkedJoin(Pending[JoinGroupResponse]):
     def __init__(self, version: int) -> None:
         super().__init__()
         self.version = version
-        """The request's version: before version 7 a refusal has another form."""
+        """The JoinGroup version, which decides the form of a refusal (see `join_refused`)."""
 
 
 class ClassicMember:
@@ -83,7 +83,7 @@ class ClassicMember:
     def is_parked(self) -> bool:
         """Return whether a request of the member is parked.
 
-        Meanwhile the member cannot send heartbeats, and need not.
+        Until the answer comes the member cannot send heartbeats, and need not.
         """
         return self.parked_join is not None or self.parked_sync is not None
 

@@ -71,9 +71,7 @@ class GroupOperation(DelayedOperation):
         """Do nothing: the code that called `end` has already acted."""
 
     def run(self) -> None:
-        """Let the shard decide, unless the wait is over. A wait that goes on enters the timer
-        again.
-        """
+        """Run `time_is_up` as a write of the shard, unless the wait is over."""
         if not self.is_over:
             self.context.write(self._decide)
 
@@ -113,13 +111,14 @@ class DelayedHeartbeat(GroupOperation):
 
     def keep_alive(self, timeout_ms: int) -> None:
         """Let the session end in `timeout_ms`. Requires: the shard's lock."""
-        # Store the deadline, then read the wake-up; `watch` uses the opposite order.
+        # Store the deadline, then read the wake-up. `watch` uses the opposite order, so one of two
+        # concurrent calls sees the value of the other.
         self.deadline_ms = deadline_ms = self.context.monotonic_ms() + timeout_ms
         if deadline_ms < self._wakes_at_ms:
             self.context.defer(self.watch)
 
     def watch(self) -> None:
-        """Enter the purgatory, or the timer again, so that the timer wakes at the deadline."""
+        """Enter the purgatory once, later only its timer, so that `run` comes at the deadline."""
         with self._lock:
             while not self.is_completed:
                 self._wakes_at_ms = deadline_ms = self.deadline_ms
@@ -134,7 +133,7 @@ class DelayedHeartbeat(GroupOperation):
                     return
 
     def run(self) -> None:
-        """Check the deadline first: a session that was kept alive costs no look at the shard."""
+        """If the session was kept alive, enter only the timer again: the shard is not written."""
         if self.deadline_ms > self.context.monotonic_ms():
             self.watch()
         else:

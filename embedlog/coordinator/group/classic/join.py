@@ -214,7 +214,7 @@ class Joins:
         is_leader = group.members.leader_id == member.member_id
         is_same = member.protocols == joining.protocols
         if group.state == GroupState.COMPLETING_REBALANCE and is_same:
-            # The member has missed the answer.
+            # The member sent the same join again: it has missed the answer.
             member.keep_alive()
             return Result((), group.joined(member.member_id, lists_members=is_leader))
         if group.state == GroupState.STABLE and is_same and not is_leader:
@@ -313,7 +313,7 @@ class Joins:
         former_leader_id: str | None,
         version: int,
     ) -> JoinGroupResponse:
-        """Answer with the present generation. A restarted leader must not assign again.
+        """Answer a restarted member with the present generation. A leader must not assign again.
 
         So the answer tells it to skip the assignment or, before version 9, names its former id as
         the leader.

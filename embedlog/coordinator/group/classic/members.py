@@ -137,14 +137,13 @@ class Members:
     # Protocols
 
     def support_one_of(self, protocols: Protocols) -> bool:
-        """Return whether all members know one of these protocols. O(protocols)."""
+        """Return whether there is one of `protocols` that all members know. O(protocols)."""
         return self._protocols.has_common(_names(protocols))
 
     def select_protocol(self) -> str:
-        """Return the protocol with most votes. Each member votes for its first that all members
-        know.
+        """Return the protocol with most votes; among equals, the protocol that got the first vote.
 
-        Of protocols with equal votes, the protocol that got the first vote wins.
+        Each member votes for the first of its protocols that all members know.
         """
         candidates = self._protocols.common()
         assert candidates, list(self.by_id)

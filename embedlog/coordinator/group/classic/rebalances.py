@@ -72,11 +72,11 @@ class Rebalances:
         return Result()
 
     def _await_more_members(self, group: ClassicGroup, delay_ms: int, rest_ms: int) -> None:
-        """Begin a step of the initial delay (KIP-134).
+        """Wait for `delay_ms`, one step of the initial delay (KIP-134).
 
-        The first rebalance of an empty group waits even if all members have joined, and again
-        whenever a member joined meanwhile, until `rest_ms` is used up. So members that start
-        together make one generation, not one each.
+        The first rebalance of an empty group waits even if all members have joined. It waits again
+        if a member joined meanwhile, until `rest_ms` is used up. So members that start together
+        make one generation, not one each.
         """
         group.member_was_added = False
 

@@ -26,7 +26,7 @@ def group_record(
     own.
 
     A leader that is not a member marks a group that lost a member and has not reassigned its
-    partitions: it is rebalanced when it is loaded.
+    partitions: loading rebalances the group.
     """
     name = group.protocol_name
     members = []

@@ -31,7 +31,7 @@ class Subscriptions:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics of all subscriptions; None if a subscription has another format."""
+    """Return the topics of all subscriptions; None if a subscription cannot be decoded."""
     import wire
     from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
 
@@ -45,7 +45,7 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def read(message: type[M], data: bytes) -> M:
-    """Decode a consumer's message, which follows its version, an int16. Raises MalformedMessage.
+    """Decode a consumer's message, which begins with an int16 version. Raises MalformedMessage.
 
     A version above the last known version begins with the fields of the last known version, and is
     decoded as that version.

@@ -86,7 +86,7 @@ class Syncs:
                 group.state != GroupState.COMPLETING_REBALANCE
                 or group.generation_id != request.generation_id
             ):
-                return  # the group has begun another rebalance since
+                return  # the group has begun another rebalance meanwhile
             if error is None:
                 self._rebalances.parked.assign(group, assignments)
                 group.transition_to(GroupState.STABLE, self._context.wall_ms())

@@ -116,7 +116,7 @@ class ConsumerHeartbeats:
                 return self._membership.joining_static_member(
                     group, request.instance_id, member_id, records, is_classic=False
                 )
-            # A known member joins again at its present epoch: it has missed the last answer.
+            # A known member that joins again has missed the last answer: it keeps its epoch.
             if member_id not in group.members:
                 _log.info("member %s joins consumer group %s", member_id, group.group_id)
             return group.members.get(member_id) or ConsumerMember(member_id)
@@ -219,8 +219,8 @@ def _check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -
     if epoch > member.epoch:
         compared = "greater"
     else:
-        # The member may have missed the answer with its present epoch. Then it owns no other
-        # partitions than its assigned ones.
+        # The member may have missed the answer with its present epoch. If so, it
+        # owns only partitions that are assigned to it.
         if epoch == member.previous_epoch and owned is not None and _within(owned, member.assigned):
             return
         compared = "smaller"

@@ -11,7 +11,7 @@ _NOTHING: dict[int, int] = {}
 
 
 class Holders:
-    """A member holds its assigned partitions and the partitions that it has yet to give up.
+    """The holder of each partition: the member that has it assigned or has yet to give it up.
 
     Only replay changes it. Requires for every method: the lock of the shard that holds the group.
     """
@@ -28,7 +28,7 @@ class Holders:
                 )
 
     def remove(self, member: ConsumerMember) -> None:
-        """Remove a member as holder, except of partitions that another member took over."""
+        """Remove a member as the holder of its partitions, unless another member took them over."""
         for held in (member.assigned, member.revoking):
             for topic_id, epochs in held.items():
                 holders = self._by_topic_id.get(topic_id, {})

@@ -70,5 +70,5 @@ class ConsumerMember(Value):
     up."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Return whether the member has all its partitions of the target with that epoch."""
+        """Return whether the member has reached `target_epoch` and has its target partitions."""
         return self.state == STABLE and self.epoch == target_epoch

@@ -74,7 +74,7 @@ class Migration:
         except KafkaError as error:
             raise _cannot_upgrade(found, "the embedded consumer protocol is malformed") from error
         for classic_member in found.members.by_id.values():
-            # A member with a parked request joins again, into the new group.
+            # Refuse the parked requests: their members join again, into the new group.
             self._classic.rebalances.parked.fence(
                 found,
                 classic_member,
@@ -124,8 +124,8 @@ class Migration:
         if classic.state == GroupState.STABLE:
             topics = group.subscriptions.topics_after()
             group.metadata_hash = metadata_hash(topics, metadata)
-        # In any other state the partitions of members that left have no owner. Without a metadata
-        # hash the next heartbeat makes a new assignment, even if it comes from a static member and
+        # Not stable: the partitions of members that left have no owner. So set no metadata hash:
+        # then the next heartbeat makes a new assignment, even if it comes from a static member and
         # changes nothing.
         return group
 
@@ -180,7 +180,7 @@ class Migration:
         *,
         departed_id: str | None = None,
     ) -> Result[Any]:
-        """Make a classic group.
+        """Replace the consumer group by a classic group of `members`.
 
         `departed_id` is a member that left; a rebalance has yet to reassign its partitions.
         """

@@ -29,14 +29,14 @@ _LAST_VERSION = 3
 
 
 def subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Decode a subscription. Raise InconsistentGroupProtocol for another format."""
+    """Decode a subscription. Raise InconsistentGroupProtocol if it is malformed."""
     return _read(ConsumerProtocolSubscription, metadata)
 
 
 def assigned(assignment: bytes, metadata: MetadataImage) -> Partitions:
-    """Return an assignment's partitions of existing topics. Empty bytes have none.
+    """Return an assignment's partitions of existing topics; none for empty bytes.
 
-    Raises InconsistentGroupProtocol for another format.
+    Raises InconsistentGroupProtocol if the bytes are malformed.
     """
     if not assignment:
         return {}

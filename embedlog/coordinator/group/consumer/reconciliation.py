@@ -58,8 +58,8 @@ class MemberReconciliation(Value):
         if member.state == states.UNREVOKED_PARTITIONS:
             if self._owns(member.revoking):
                 return self._unsubscribe(member) if self.subscription_changed else member
-            # A change of its subscription may have brought the member to this state, before the
-            # next target was made.
+            # A changed subscription may bring a member to this state before the next target is
+            # made: then its epoch is already the target's.
             return self._next(member, min(member.epoch + 1, self.target_epoch))
         if member.state == states.UNRELEASED_PARTITIONS:
             return self._next(member, member.epoch)

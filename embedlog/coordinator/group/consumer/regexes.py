@@ -29,14 +29,14 @@ _MESSAGES = {
     "invalid named capture group": "invalid named capture",
     "trailing \\": "trailing backslash at end of expression",
 }
-"""RE2's message -> the message of RE2/J, which Kafka uses, where they differ."""
+"""RE2's message -> the message of RE2/J, which Kafka uses. Equal messages are not listed."""
 
 _LOOK_BEHIND = "invalid perl operator: (?<"
 """Start of RE2's message for a look-behind. RE2/J takes that for the start of a named group."""
 
 
 class ResolvedRegex(Value):
-    """The topics that a pattern matched at some version of the metadata."""
+    """The topics that a pattern matched, and the version of the metadata it was matched with."""
 
     topics: frozenset[str]
     version: int = 0

@@ -36,7 +36,7 @@ def replay(groups: Groups, key: Any, value: Any) -> None:
 
 
 def _group_of(groups: Groups, group_id: str) -> ConsumerGroup:
-    """Return the group, or create it in place of a classic one, which has no later records."""
+    """Return or create the group. It replaces a classic group, whose records are all earlier."""
     group = groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         group = groups[group_id] = ConsumerGroup(group_id)

@@ -53,7 +53,7 @@ class MemberUpdate:
         self._records = records
         self._metadata = context.metadata()
         self._stored = group.members.get(before.member_id)
-        """The stored member that `after` replaces; a static member may have had another id."""
+        """The stored member that `after` replaces; a static member's former id may differ."""
         if self._stored is None and after.instance_id is not None:
             self._stored = group.static_member(after.instance_id)
         self.has_new_regex = False

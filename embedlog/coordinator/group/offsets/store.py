@@ -1,7 +1,7 @@
 """`OffsetStore`: the committed offsets of the groups of one shard, and their records.
 
-Offsets of an open transaction are kept apart until its marker comes. Then they count, except where
-a later plain commit replaced them: the later record in the log wins.
+Offsets of an open transaction are kept apart until its marker comes. Then they count, unless a
+later plain commit replaced them: the later record in the log wins.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class OffsetStore:
         self._pending: dict[int, dict[Place, StoredOffset]] = {}
         """Producer id -> the offsets of its open transaction."""
         self._open: dict[Place, int] = {}
-        """Place -> number of open transactions that commit there."""
+        """Key of an offset -> number of open transactions that commit this offset."""
 
     # Looking up
 
@@ -106,7 +106,7 @@ class OffsetStore:
         return None if of_topic is None else of_topic.get(partition)
 
     def is_open(self, group_id: str, topic: str, partition: int) -> bool:
-        """Return whether an open transaction commits an offset there: it may soon change."""
+        """Return whether an open transaction commits this offset, which may then soon change."""
         return (group_id, topic, partition) in self._open
 
     def has_open(self, group_id: str) -> bool:
@@ -120,7 +120,7 @@ class OffsetStore:
         return {topic for topics in self._groups.values() for topic in topics}
 
     def places_of(self, topic: str) -> list[Place]:
-        """Return the places of a topic's offsets, including open transactions."""
+        """Return the keys of a topic's offsets, including offsets of open transactions."""
         places = {
             (group_id, topic, partition): None
             for group_id, topics in self._groups.items()
