@@ -75,7 +75,7 @@ class Value:
                 state[name] = getattr(type(self), name)
 
     def replace(self, **changes: Any) -> Self:
-        """Return the value with some fields replaced."""
+        """Return a copy in which the fields `changes` are replaced."""
         return type(self)(**{**self.__dict__, **changes})
 
     def __setattr__(self, name: str, value: object) -> None:

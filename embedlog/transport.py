@@ -93,8 +93,8 @@ if TYPE_CHECKING:
         ) -> Pending[R]:
             """Send a request to `node_id`; never wait.
 
-            `node_id` may be ANY_NODE, for the best node. `version` None is the newest version that
-            both sides know.
+            ANY_NODE as `node_id` lets the transport choose. `version` None is the newest version
+            that both sides know.
 
             `timeout_ms` replaces request.timeout.ms for an answer that takes long. The pending
             fails with a `KafkaError`: `Network` when the connection ended, `RequestTimedOut`,
@@ -130,7 +130,7 @@ if TYPE_CHECKING:
             """Forget the cluster's nodes, and use the bootstrap addresses again."""
 
         def drop_requests(self, reason: str) -> None:
-            """Fail the requests over a network: an interrupt left unknown which bytes were sent."""
+            """Fail all network requests: an interrupt left unknown which bytes were sent."""
 
         def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
             """Let answers arrive until `pending` is done or `timeout_ms` is over; return whether it
@@ -153,14 +153,14 @@ ANY_NODE = -1
 """A node id that lets the transport choose the node."""
 
 BOOTSTRAP_NODES = -2
-"""Bootstrap addresses have the ids from this one downwards, until the first Metadata answer."""
+"""Bootstrap addresses have the ids -2, -3 and so on, until the first Metadata answer."""
 
 COORDINATOR_NODES = 2**31 - 1
-"""Second connections, for requests to a coordinator only, have the ids from this one downwards."""
+"""Second connections, for requests to a coordinator only, have ids from this id downwards."""
 
 
 class NoWrites:
-    """Writes in process: there is nothing to gather."""
+    """`Writes` in process, where a request is a call: there is nothing to gather."""
 
     def hold(self) -> None: ...
 
@@ -210,7 +210,7 @@ class LocalTransport:
         """Do nothing: every node of the cluster is in this process."""
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """Return the node itself: no request delays another."""
+        """Return `node_id`: in process no request delays another, so one connection is enough."""
         return node_id
 
     def bootstrap_again(self) -> None: ...
@@ -224,7 +224,7 @@ class LocalTransport:
         self.runtime.scheduler.run_due(self.runtime.clock.monotonic_ms())
 
     def wake(self) -> None:
-        """Do nothing: another thread completes the pending of a waiting thread."""
+        """Do nothing: a waiting thread wakes when another thread completes its pending."""
 
     def end(self) -> None:
         """Let the client send its records, then close it: the cluster is about to be closed."""
@@ -319,7 +319,7 @@ class InProcessTransport(LocalTransport):
 
         Return None, with nothing done, if a request must be sent instead, because an interceptor
         wants to see it. `is_awaited`: the calling thread waits for this very answer, and may as
-        well wait for the disk in here. Requires: `appends`.
+        well wait for the disk in this call. Requires: `appends`.
 
         Raises:
             ClosedError: the client was closed.
@@ -350,14 +350,14 @@ class InProcessTransport(LocalTransport):
 
 
 def _is_not_there(*_arguments: object) -> None:
-    """Stands for `append_one` of a broker that only takes requests."""
+    """Takes the place of `append_one` if the broker only takes requests."""
 
 
 def newest_common(kind: type[Message], served: tuple[int, int] | None) -> int:
     """Return the newest version of a request that this library and a broker both know.
 
     Raises:
-        UnsupportedVersion: there is none.
+        UnsupportedVersion: no version is known to both.
     """
     known = kind.__declaration__
     assert known is not None, kind

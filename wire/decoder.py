@@ -312,7 +312,7 @@ class _Decoder:
 _ZERO_UUID = bytes(16)
 
 
-# Called by the generated functions.
+# The generated functions call the functions below.
 
 
 def read_unknown_tags(

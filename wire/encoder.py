@@ -118,7 +118,7 @@ class _Encoder:
         known = "()"
         if layout.tagged:
             # The tagged fields are encoded first, each to bytes of its own. Values of the struct
-            # that wait in the run come before the section: keep them out of those bytes.
+            # that wait in the run come before the section: keep them out of the fields' bytes.
             waiting, self.run = self.run, Run()
             known = source.name("t")
             source.line(f"{known} = ()")
@@ -300,7 +300,7 @@ class _Encoder:
         self.source.line(f"{self.append}({pack}({', '.join(values)}))")
 
 
-# Called by the generated functions.
+# The generated functions call the functions below.
 
 
 def spill(buffers: list[Payload], out: list[Payload], payload: Payload) -> None:

@@ -72,10 +72,10 @@ class Calls:
         self._turn = asyncio.Lock()
         self._running: _Call | None = None
         self._given: Pending[Any] = Pending()
-        """Holds the next call for the thread."""
+        """Completes with the next call that the client's thread shall make."""
         self._thread: Thread | None = None
         self.waiting_count = 0
-        """Number of calls that wait for the turn. If any wait, a patient call must be short."""
+        """Number of calls that wait for the turn. Unless it is 0, polls do not wait for records."""
         self._closing: asyncio.Future[None] | None = None
 
     async def here(

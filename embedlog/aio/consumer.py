@@ -232,7 +232,7 @@ class Consumer:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         if self._shared.never_calls_back:
-            await asyncio.sleep(0)  # other tasks run between two polls
+            await asyncio.sleep(0)  # let other tasks run between two polls
             found = await self._calls.here(lambda: poll(0), prepare=self._give_back)
             if found or timeout_ms <= 0:
                 return found
@@ -310,10 +310,10 @@ class _SharedConsumer:
         offsets: GivenOffsets | None,
         timeout_ms: int | None,
     ) -> None:
-        """Commit `offsets`, or by default the positions, without the records in `unread`.
+        """Commit `offsets`, or by default the offsets up to which records were handed out.
 
-        `unread` has the first record of a partition that was fetched but not handed out. In these
-        partitions the record's own offset is committed instead of the position.
+        These are the positions. For a partition in `unread` it is the offset of the given record,
+        the first that was fetched but not handed out.
         """
         if offsets is None and unread:
             with self._guard:
@@ -326,7 +326,7 @@ class _SharedConsumer:
 
 
 def _first_offsets(found: Any) -> dict[TopicPartition, int]:
-    """Return the first offset of each partition in the result of a poll of any kind."""
+    """Return the first offset of each partition in a result of any of the three polls."""
     offsets: dict[TopicPartition, int] = {}
     if isinstance(found, ConsumerRecords):
         for key, records in found.items():

@@ -67,7 +67,7 @@ class Lanes:
         error = sent.exception() or _refusal(sent.result())
         self._take(first, sent.result)
         if isinstance(error, TimedOut | ClosedError) or (error and self._client.lacks(first.topic)):
-            # The records behind `first` have waited for the same thing: they fail with its error.
+            # The records behind `first` need the same metadata or memory: fail them as well.
             while lane:
                 self._outcomes.settle(lane.popleft().future, None, error)
         while lane and not self._would_wait(lane[0]):

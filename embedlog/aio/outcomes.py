@@ -26,10 +26,10 @@ class Outcomes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._create: Callable[[], asyncio.Future[Any]]
         self._serial = 0
-        """The last number given to a future or batch."""
+        """The last serial number that a future or a batch got."""
         self._open: dict[asyncio.Future[Any] | ProducerBatch, int] = {}
-        """The futures that `new` returned and the batches in `_records`, as long as they have no
-        outcome. The values are their numbers, in ascending order."""
+        """The serial number of each future from `new` and each batch in `_records` that has no
+        outcome yet. The numbers are in ascending order."""
         self._records: dict[ProducerBatch, list[tuple[asyncio.Future[Any], int]]] = {}
         """By batch, the futures of `of_record`, each with the index of its record in the batch."""
         self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
@@ -37,9 +37,9 @@ class Outcomes:
         self._done: deque[ProducerBatch] = deque()
         """Batches with an outcome that the loop has not taken yet. Any thread appends to it."""
         self._is_told = False
-        """True if a call of `take_done` is already coming, so that the loop need not be woken."""
+        """True if `take_done` will be called soon anyway, so that no batch need wake the loop."""
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
-        """(number of the last future that the flush waits for, future of the flush)."""
+        """Running flushes: (serial number of the last future to wait for, the flush's future)."""
 
     def new(self) -> asyncio.Future[Any]:
         """Return a new future. The first one binds the producer to this thread's event loop."""
@@ -92,7 +92,7 @@ class Outcomes:
             self._answer_flushes()
 
     def expect(self) -> None:
-        """Promise to call `take_done` soon, so that batches need not wake the loop until then."""
+        """Stop batches from waking the loop: the caller is going to call `take_done` soon."""
         self._is_told = True
 
     async def until_settled(self, timeout: float | None) -> None:

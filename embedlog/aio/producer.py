@@ -93,7 +93,7 @@ class Producer:
         """Send one record. The future completes when the record is written, or fails with an error.
 
         Records of a topic are written in the order of the calls. If you do not await the futures,
-        call `flush` now and then: nothing else slows you down when brokers are slow. Cancelling the
+        call `flush` now and then: nothing else makes you wait for slow brokers. Cancelling the
         future does not take the record back.
 
         Raises:
@@ -298,7 +298,7 @@ class Producer:
             self._outcomes.take_done()
 
     async def _abort_open(self, timeout: float | None) -> None:
-        """End an open transaction before the client is closed."""
+        """Abort the open transaction unless it is prepared, before the client is closed."""
         transactions = self._client.transactions
         if transactions is not None:
             timeout_ms = milliseconds(timeout, "close")
@@ -313,7 +313,7 @@ class Producer:
             self._flush_count -= 1
 
     def _lane_moved(self) -> None:
-        """Push the records of a lane: they had to wait, but are in their batches now."""
+        """Push, at once or after linger.ms, because records of a lane have got into batches."""
         if self._flush_count:
             self._push()
         else:
@@ -354,7 +354,7 @@ class Producer:
     def _is_drained(self, drained: asyncio.Future[None]) -> None:
         self._is_draining = False
         if drained.exception() is None:
-            self._drain()  # there may be new batches
+            self._drain()  # more batches may have begun to wait meanwhile
 
     def _in_thread(self, name: str, call: Callable[[], T]) -> asyncio.Future[T]:
         future = in_thread(self._client.scheduler, name, call)
@@ -379,7 +379,7 @@ class Transaction:
     def send(
         self, topic: str, value: Any = None, key: Any = None, **more: Any
     ) -> asyncio.Future[RecordMetadata]:
-        """Send one record like `Producer.send`; it becomes visible when the block has ended.
+        """Send one record like `Producer.send`; the end of the block commits it.
 
         You need not await the future: the commit waits for it, and fails if the record fails.
         """

@@ -86,7 +86,7 @@ class Broker:
         """Version -> the last answer to a client over a connection. Answers are never modified."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
         """Called with every request before its API. Its return value is the answer; None lets the
-        broker answer. While it is set, producers of this process send requests (`append_one`)."""
+        broker answer. While it is set, `append_one` makes its callers send Produce requests."""
         self._on_demand = OnDemandParts(
             runtime,
             config,
@@ -146,7 +146,7 @@ class Broker:
     def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
         """Answer all waiting requests; sync first if `syncs` is true. Later requests find nothing.
 
-        If `makes_logs` is true, first make the logs of new replicas that still wait for their turn.
+        If `makes_logs` is true, first make the logs of new replicas that are not hosted yet.
         """
         self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:

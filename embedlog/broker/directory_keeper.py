@@ -56,7 +56,7 @@ class DirectoryKeeper:
     """Keeps the directories of one broker. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Make a keeper that only collects failures until `begin`: a disk may fail before it."""
+        """Make a keeper. Until `begin` it only collects failures, because a disk may fail early."""
         self._runtime = runtime
         self._clock = runtime.clock
         self._is_open = False
@@ -66,7 +66,7 @@ class DirectoryKeeper:
         self._cut_short: dict[TopicPartition, str] = {}
         """Partition -> target directory of a move that an earlier process did not finish."""
         self._asked: Pending[None] | None = None
-        """The last report to the controller, answered or not."""
+        """The answer to the last report to the controller, complete or not."""
         self._told: object = None
         """The `_State.key` of the last report that the controller has stored."""
         self._retry_ms = 0
@@ -192,7 +192,7 @@ class DirectoryKeeper:
         self._peers.give_up()
 
     def _begin_anew(self) -> None:
-        """Begin the moves of an earlier process again once their replicas are hosted."""
+        """Restart moves that an earlier process did not finish, once their replicas are hosted."""
         if self._peers is not None and self._replica_manager.replication is None:
             return  # `Broker.join` calls `report`, which notifies this duty again
         relocations = self._log_manager.relocations
@@ -207,9 +207,9 @@ class DirectoryKeeper:
     # Reports to the controller
 
     def _tell(self) -> None:
-        """Report to the controller, on the only broker; repeat it later if the disk refuses.
+        """On the only broker, report to the controller; try again later if the disk refuses.
 
-        It does not raise, because a thread that only makes a log cannot handle the error.
+        Do not raise, because a thread that only makes a log cannot handle the error.
         """
         places = self._places.copy()
         try:
@@ -224,7 +224,7 @@ class DirectoryKeeper:
         self._told_of(places)
 
     def _ask(self) -> int | None:
-        """Report to the controller, which may be out of reach, on one broker of several."""
+        """On one broker of several, report to the controller, which may be out of reach."""
         peers = self._peers
         assert peers is not None, "there are no other brokers"
         if self._asked is not None and not self._asked.done():
@@ -254,7 +254,7 @@ class DirectoryKeeper:
         return _State(self._config.node_id, self._log_manager)
 
     def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
-        """Forget places after their report. Another thread that waits for the report needs them."""
+        """Forget `places`, which the controller has stored; until then every `report` has them."""
         for topic_partition, directory_id in places.items():
             if self._places.get(topic_partition) == directory_id:
                 self._places.pop(topic_partition, None)

@@ -63,8 +63,8 @@ class Hosting:
         except errors.InconsistentTopicId:
             if not may_replace:
                 raise
-            # After an earlier topic was deleted in the metadata, a crash came before its log was
-            # deleted.
+            # An earlier topic was deleted in the metadata, but its log was not, because of a crash
+            # or because the disk refused.
             manager.delete(topic_partition)
             log = manager.get_or_create(topic_partition, topic_id=topic_id)
         return self._serve(image, topic_partition, log, topic_id)
@@ -76,17 +76,17 @@ class Hosting:
             topic_partition, log, self._state(image, topic_partition), topic_id=topic_id
         )
         if self._log_manager.is_offline(topic_partition):
-            # The directory has failed just now, and its other partitions were retired before this
-            # one was hosted.
+            # The directory has failed just now, and its partitions were retired before this
+            # partition was hosted: retire it as well.
             self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
         return partition
 
     def host_or_warn(
         self, image: MetadataImage, topic_partition: TopicPartition, *, is_new: bool = True
     ) -> None:
-        """Host a partition after a change of the metadata, which stays even if the disk refuses.
+        """Host a partition after a change of the metadata.
 
-        In this case the partition is hosted when a request first uses it.
+        If the disk refuses, the change stays, and the first request for the partition hosts it.
         """
         try:
             self.host(image, topic_partition, is_new=is_new, may_replace=True)
@@ -131,14 +131,14 @@ class Hosting:
         try:
             self._log_manager.delete(topic_partition)
         except errors.KafkaStorageError as error:
-            # The topic is deleted in the metadata. Its log is deleted when the directory is next
+            # The metadata no longer has the replica. Its log is deleted when the directory is next
             # opened, or when a topic of the same name is created.
             _log.warning("the log of a deleted topic is still there: %s", error)
 
     def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> LeaderAndIsr:
         state = image.partition(*topic_partition)
         assert state is not None, topic_partition
-        places = state.directories  # empty in most clusters
+        places = state.directories  # by broker id; empty in most clusters
         return LeaderAndIsr(
             leader=state.leader,
             leader_epoch=state.leader_epoch,

@@ -52,7 +52,7 @@ def _check(config: BrokerConfig, operation: int, name: str, level: str | None) -
     if name not in config.logger_levels:
         raise errors.InvalidConfig(f"Logger {name} does not exist!")
     if operation == config_changes.DELETE:
-        # The root logger is the only one, and its level cannot be removed.
+        # The root logger is the only logger, and its level cannot be removed.
         raise errors.InvalidRequest(f"Removing the log level of the {name} logger is not allowed")
     if level not in LEVELS:
         raise errors.InvalidConfig(

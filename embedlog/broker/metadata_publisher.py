@@ -128,7 +128,7 @@ class MetadataPublisher:
             to_host.close()
 
     def _host_waiting(self, topic_partition: TopicPartition) -> None:
-        """Host a replica of `ReplicasToHost` whose turn has come. Requires: no lock."""
+        """Host a replica for `ReplicasToHost`, if it still waits. Requires: no lock."""
         assert self._image is not None, "open comes first"
         assert self._to_host is not None, "there are no other brokers"
         with self._lock:
@@ -138,7 +138,7 @@ class MetadataPublisher:
                 if topic_partition not in self._replica_manager.partitions:
                     self._hosting.host_or_warn(self._image, topic_partition)
             except Exception:
-                # A bug with one replica must not keep the others waiting.
+                # After a bug with one replica, the duty must go on with the others.
                 self._to_host.forget(topic_partition)
                 raise
             self._to_host.forget(topic_partition)
@@ -158,7 +158,7 @@ class MetadataPublisher:
                         self.load(topic.name, number)
                     except (errors.KafkaStorageError, errors.NotLeaderOrFollower):
                         if not self._log_manager.offline:
-                            raise  # if a directory is offline, skip its partitions
+                            raise  # else skip the partition of an offline directory
 
     def load(self, topic: str, number: int) -> Partition | None:
         """Return the partition, or None if it does not exist. Host it first if necessary.
@@ -234,7 +234,7 @@ class MetadataPublisher:
         *,
         is_new: bool = True,
     ) -> None:
-        """Host new partitions of a topic, or let them wait for their turn.
+        """Host this broker's replicas of new partitions, or let `ReplicasToHost` host them later.
 
         If `is_new` is false, a log may exist already.
         """

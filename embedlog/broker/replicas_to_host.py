@@ -1,8 +1,8 @@
 """The duty that hosts new replicas on one broker of several: soon, or at once if they are used.
 
-A change of the metadata only adds them here, because it is applied under the controller's lock.
-Kafka's brokers also make the logs after the topic was acknowledged. When a partition is first used,
-its leader and its followers host their replicas at once.
+A change of the metadata only adds replicas to the duty's list: making their logs would hold up the
+controller's lock. Kafka's brokers also make the logs after the topic was acknowledged. When a
+partition is first used, its leader and its followers host their replicas at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from embedlog.runtime import Runtime
 _REST_MS = 20
 """Delay of hosting unused replicas, counted from the first waiting replica on."""
 _SLICE_MS = 5
-"""The duty works this long before other duties have their turn."""
+"""After this time the duty pauses, so that the other duties can run."""
 
 
 class ReplicasToHost:
@@ -62,7 +62,7 @@ class ReplicasToHost:
         return list(self._waiting)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Host the used replicas first, then the others if their delay is over."""
+        """Host the used replicas first, then the others if `_REST_MS` have passed."""
         others = self.all() if now_ms >= self._begin_ms else []
         began_ms = self._clock.monotonic_ms()
         for topic_partition in (*self._wanted.copy(), *others):

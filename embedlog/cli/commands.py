@@ -51,7 +51,7 @@ def _lazily(name: str) -> Callable[..., int]:
 
 
 class _Unheard:
-    """Stands for a closed standard output, which Python flushes once more at its exit."""
+    """Replaces a closed standard output, to ignore the flush that Python makes at its exit."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream  # kept alive: its finalizer would fail

@@ -11,7 +11,7 @@ from embedlog.storage import paths
 
 
 def data_directory(files: Files, path: str) -> str:
-    """Return the data directory at `path`, perhaps one of several of a broker.
+    """Return the data directory at `path`, which may be one of several of a broker.
 
     Raises:
         ConfigError: `path` is no data directory.

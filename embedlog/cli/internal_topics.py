@@ -12,7 +12,7 @@ from wire.records.record import Record
 INTERNAL = (METADATA_PARTITION.topic, OFFSETS_TOPIC)
 
 _KAFKAS_FRAME = b"\1"
-"""First byte of the metadata records of Apache Kafka, which differ from ours."""
+"""First byte of Apache Kafka's metadata records; embedlog writes records of its own."""
 
 _groups = RecordFormat(GROUP_RECORD_TYPES)
 

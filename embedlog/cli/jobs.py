@@ -29,7 +29,7 @@ def run_job(
     with spark_session(name, master) as spark, shown as progress:
         if progress is not None:
             settings["progress"] = progress
-        # Imported in the session, which reports a missing PySpark.
+        # Import it only now: without PySpark, `spark_session` has failed with a clear error.
         job = getattr(import_module(f"embedlog.spark.jobs.{name}"), name)
         report = job(spark, *arguments, **settings)
     counts: dict[str, Any] = report.counts

@@ -1,7 +1,7 @@
 """`embedlog pipeline rewrite, scrub, profile, repartition, compact`: jobs on Spark.
 
-Exit status: 0 success; 1 data is damaged, or the owner refused a part, or work is left; 2 the
-command failed.
+Exit status: 0 success; 1 data is damaged, the directory's owner refused segments, or records to
+erase are left; 2 the command failed.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _salvage(
         print(_summary(which, plan, "would keep" if is_dry else "kept"))
         if is_dry:
             continue
-        # The next open recovers all logs and begins a leader epoch: lost offsets are used again.
+        # Make the next open recover all logs and begin a leader epoch: lost offsets are used again.
         take_marker(files, directory, sync=True)
         checkpoints.note_salvage(which, plan.end_offset)
         for kept_aside in plan.apply():

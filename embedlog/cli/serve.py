@@ -148,7 +148,7 @@ class Stopper:
             signal(number, self._on_signal)
 
     def will_stop(self, listener: BrokerListener | ClusterListener) -> bool:
-        """Let signals stop `listener`. Return False if one came already; then it is closed."""
+        """Let signals stop `listener`. If one came before, close the listener and return False."""
         self._listener = listener
         if hasattr(system, "SIGBREAK"):
             # On Windows a signal alone does not end a wait for sockets.

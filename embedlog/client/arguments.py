@@ -51,7 +51,7 @@ def topic_name(value: Any, call: str, argument: str = "topic") -> str:
 
 
 def name(value: Any, call: str, argument: str, *, what: str = "a name") -> str:
-    """Check any other name: a str, which may be empty."""
+    """Check a name that is not a topic's: a str, which may be empty."""
     if not isinstance(value, str):
         _refuse(value, call, argument, f"{what} as str")
     return value
@@ -173,7 +173,7 @@ def count(value: Any, call: str, argument: str, *, lowest: int = 1) -> int:
 
 
 def number(value: Any, call: str, argument: str, what: str, *, lowest: int) -> int:
-    """Check another whole number, at least `lowest`; `what` describes it in errors."""
+    """Check a whole number, at least `lowest`; `what` describes it in errors."""
     return _whole(value, call, argument, what, lowest, LONG_MAX)
 
 

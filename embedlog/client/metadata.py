@@ -57,7 +57,7 @@ _SURFACED = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     )
 )
-"""Errors of a topic that remain, however often the client asks."""
+"""Errors of a topic that callers get at once: they remain, however often the client asks."""
 
 
 NO_LEADER = -1
@@ -127,7 +127,7 @@ class Metadata:
         """The reason why the last request got no answer; None if it got one."""
         self.pending: Pending[MetadataResponse] | None = None
         self._question: MetadataQuestion | None = None
-        """The last request, and its scope."""
+        """The last request, and whether it asked about all topics or only new ones."""
 
     # Lookups
 
@@ -177,7 +177,7 @@ class Metadata:
         self._pauses.skip_repeats()
 
     def advance(self, now_ms: int) -> int | None:
-        """Take an answer that has arrived, and ask if it is time.
+        """Take an answer that has arrived; send the next request if it is due.
 
         Return the milliseconds until the next step. None means that only an answer can make another
         step useful, or that there is nothing to do.
@@ -265,7 +265,7 @@ class Metadata:
             self.failure = error_for(response.error_code)
             raise self.failure
         if not response.brokers:
-            # The broker has only begun to learn about its cluster.
+            # Ask again later: the broker has only begun to learn about its cluster.
             self._take_failure(
                 errors.Network("the broker does not know its cluster yet"), question, now_ms
             )
@@ -275,8 +275,8 @@ class Metadata:
         self._pauses.answered(now_ms, told_news=told_news, is_partial=question.is_partial)
         in_process = self._transport.in_process
         if any(self._is_unsettled(name) for name in list(self.wanted.used)):
-            # Brokers answer that a topic is unknown, and then create it. A broker of this process
-            # has created it already.
+            # Brokers answer that a topic is unknown, and then create it: ask again. A broker of
+            # this process has created it already, so the first pause is left out.
             self._pauses.back_off(now_ms, at_once=in_process and not self._pauses.has_failed)
         else:
             self._pauses.settle(now_ms, pauses=not in_process)
@@ -341,7 +341,7 @@ class Metadata:
                 continue
             info = PartitionInfo(
                 found.partition_index,
-                # A leader that is not among the nodes has just gone: nobody can reach it.
+                # A leader that the answer's list of nodes lacks has just gone: nobody can reach it.
                 found.leader_id if found.leader_id in nodes else NO_LEADER,
                 found.leader_epoch,
                 replicas=tuple(found.replica_nodes),

@@ -29,7 +29,7 @@ class MetadataPauses:
         self.expires_at_ms = _NEVER_MS
         """When the last answer about all wanted topics becomes too old."""
         self._unanswered_since_ms = -1
-        """When the current row of failures began; -1 after an answer."""
+        """When the first of the requests without an answer failed; -1 after an answer."""
 
     @property
     def has_failed(self) -> bool:
@@ -68,13 +68,13 @@ class MetadataPauses:
             self.expires_at_ms = now_ms + self._age_max_ms
 
     def settle(self, now_ms: int, *, pauses: bool) -> None:
-        """Note that the answer lacked nothing. With `pauses`, the next request has to wait."""
+        """Note an answer that lacks no topic or leader; with `pauses`, the next request waits."""
         self._failures = 0
         delay_ms = self._backoff.delay_ms(max(self._repeats - 1, 0)) if pauses else 0
         self._not_before_ms = now_ms + delay_ms
 
     def back_off(self, now_ms: int, *, at_once: bool = False) -> None:
-        """Ask again after a growing pause; with `at_once`, pauses begin only at the next call."""
+        """Request an update after a growing pause; with `at_once`, without a pause this time."""
         delay_ms = self._backoff.delay_ms(self._failures)
         self._not_before_ms = now_ms if at_once else now_ms + delay_ms
         self._failures += 1

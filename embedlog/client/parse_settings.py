@@ -46,7 +46,7 @@ def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Parsed:
 
 
 def one_of(definitions: Definitions, name: str, *given: Mapping[str, Any] | None) -> Any:
-    """Parse one setting as `parse` does, without a warning about the others."""
+    """Parse the setting `name` as `parse` does, and ignore all other given settings."""
     known = {name: definitions[name]}
     return parse(
         known,

@@ -68,7 +68,7 @@ _ELSEWHERE = {
     "throttle.cb": _NOT_NEEDED,
     "value.encoder": "is 'value.serializer' here",
 }
-"""Settings of other clients: their name here, or the reason why they have no effect."""
+"""Settings of other clients: the same setting here, or the reason why it has no effect."""
 
 
 def warn_unknown(key: str, definitions: Definitions) -> None:

@@ -41,11 +41,11 @@ class Signal(Pending[None]):
 class Waiter:
     """Waits for the answers of one client, with one signal for all of them.
 
-    Any thread, and a signal handler, may call `arrived`; only the owner's thread may call the other
-    methods.
+    Any thread, and a signal handler, may call `arrived`; only the thread that uses the client may
+    call the other methods.
 
-    The owner runs its state machines between `advance` and `wait`. An arrival after `advance` ends
-    the wait at once, so that no answer is missed. For the same reason, the owner must check only
+    The client runs its state machines between `advance` and `wait`. An arrival after `advance` ends
+    the wait at once, so that no answer is missed. For the same reason, the client must check only
     after `advance` for news that its state machines do not see.
     """
 
@@ -57,7 +57,7 @@ class Waiter:
         self._watched: Pending[Any] | None = None
 
     def arrived(self, _pending: Pending[Any] | None = None) -> None:
-        """Wake the owner, because the next pass has something to do."""
+        """Wake the thread in `wait`, because the next pass has something to do."""
         self._signal.complete(None)
 
     def advance(self, now_ms: int, *steps: Callable[[int], int | None]) -> int | None:

@@ -17,9 +17,9 @@ class MetadataQuestion(Value):
 
     request: MetadataRequest
     asks_all: bool
-    """True if it is about all topics of the cluster."""
+    """True if the request asks about all topics of the cluster."""
     is_partial: bool
-    """True if it is only about new topics, so that the other topics stay as old as they are."""
+    """True if the request asks only about new topics: it does not refresh the others."""
 
 
 class WantedTopics:
@@ -30,9 +30,9 @@ class WantedTopics:
         self._create_topics = create_topics
         self._idle_max_ms: int | None = settings.get("metadata.max.idle.ms")
         self.used: dict[str, int] = {}
-        """The topics, and the time of their last use; read-only for others."""
+        """The topics, and the time of their last use. Other objects only read it."""
         self.new: set[str] = set()
-        """Topics of `used` that no request has asked about yet; read-only for others."""
+        """Topics of `used` that no request has asked about yet. Other objects only read it."""
         self._asks_all = False
         self.follows_all = False
         self.in_use: Callable[[], Iterable[str]] = tuple

@@ -62,7 +62,7 @@ _MEMORY_DIRECTORY = "memory"
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 
 _EMBEDDED = {
-    # An application knows its workers. It shall not wait 3 s for more members at each start.
+    # Kafka's default delays each start by 3 s for more members; an application knows its own.
     _REBALANCE_DELAY: "0",
     # Without this the first record to a topic costs 80 ms, the client's pause between two requests.
     "embedlog.auto.create.topics.await": "true",
@@ -162,7 +162,7 @@ class Cluster:
             self.config,
             count=count,
             racks=racks,
-            # Also in memory, a broker that starts again has the records it wrote before.
+            # In memory "os" lets a broker that starts again keep its earlier records.
             durability=self.durability if self.path is not None else "os",
             on_disk=self.path is not None,
             log_dirs=self.log_dirs,
@@ -405,10 +405,10 @@ class Cluster:
     def health(self) -> list[Degradation]:
         """Return every degradation with its cause and time; empty if all is well.
 
-        Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
-        that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
-        "uncleanable" log, "work failing", "move ended" of a log to another directory, a log
-        directory that is "offline". The call looks into each log's directory: 0.1 s for 10,000.
+        Each has a `kind`, explained in `embedlog.storage.degradation`: for a log "read-only" (the
+        disk failed), "damaged", "cut" or "quarantined" (a recovery removed bytes), "uncleanable" or
+        "move ended"; for the rest "retention paused" (the clock jumped), "work failing" and
+        "offline" (a log directory). The call looks into each log's directory: 0.1 s for 10,000.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:
@@ -424,7 +424,7 @@ class Cluster:
     def adopt_staged(self) -> None:
         """Commit all staged files of other processes now.
 
-        Without this call the owner commits them in the background, a moment later.
+        Without this call the cluster commits them in the background, a moment later.
 
         Raises:
             ClosedError: the cluster was closed.
@@ -549,7 +549,7 @@ def open(
         DirectoryLocked: another process, or another cluster of this process, has the directory.
         ConfigError: a setting has a wrong value, `path` is no path, or the directory belongs to
             another node, another cluster, or another program.
-        CorruptRecord: the metadata log is damaged; the message names the place.
+        CorruptRecord: the metadata log is damaged; the message names the file and the byte.
     """
     return Cluster(
         path,
@@ -565,7 +565,7 @@ def open(
 
 
 def _line_outside() -> str:
-    """Return the place in the caller's code that called embedlog."""
+    """Return `file:line` of the user's code that called embedlog."""
     frame: FrameType | None = _getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("embedlog"):
         frame = frame.f_back

@@ -25,14 +25,14 @@ def open_controller(
     cluster_id: str | None,
 ) -> Controller:
     """Return the controller of a single broker. Its metadata log lies among the broker's logs."""
-    # Metadata outlives the records of a topic, so it must be at least as durable.
+    # Metadata outlives the records of a topic: it gets "fsync" whatever the level of the topic.
     log = metadata_log(runtime, log_manager.first, "fsync" if sync else "memory")
     controller = Controller(runtime, log, config, cluster_id=cluster_id)
     _remove_deleted(controller, log_manager)
     controller.compact()
     if not log_manager.was_clean:
-        # Logs may have lost records. A consumer whose position is beyond the end of a log must
-        # get an error, and not other records at its offset (KIP-320).
+        # Logs may have lost records. With a new epoch a consumer whose position is beyond the
+        # end of a log gets an error, and not other records at its offset (KIP-320).
         controller.bump_leader_epochs(
             TopicPartition(topic.name, partition.partition)
             for topic in controller.image.topics_by_name.values()
@@ -52,14 +52,14 @@ def metadata_log(runtime: Runtime, log_manager: LogManager, level: str) -> Metad
 def check_cluster_id(
     directory: str, controller: Controller, source: str, expected: str | None
 ) -> None:
-    """Raise ConfigError if `expected` is another cluster id. `source` names its origin."""
+    """Raise ConfigError if `expected`, from `source`, is given and not the controller's id."""
     found = controller.image.cluster_id
     if expected and expected != found:
         raise ConfigError(f"{directory} belongs to cluster {found}, but {source} {expected}")
 
 
 def _remove_deleted(controller: Controller, log_manager: DataDirectories) -> None:
-    """Finish deletions that a crash cut short; leave logs of unknown topics alone."""
+    """Delete logs of deleted topics that a crash left; keep other logs without metadata."""
     if not controller.removed_topic_ids:
         return
     known = {METADATA_PARTITION.topic, *controller.image.topics_by_name}

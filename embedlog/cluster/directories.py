@@ -53,7 +53,7 @@ class DirectoryOpener:
         self._others: dict[str, MetaProperties] = {}
         """`meta.properties` of each further directory, by path."""
         self._left_out: set[bytes] = set()
-        """Ids of directories that were there the last time and are missing now."""
+        """Ids of directories that the broker had at its last start and has not found now."""
 
     def open(
         self, first: str, log_dirs: Sequence[str], *, waits_for_committer: bool
@@ -93,7 +93,7 @@ class DirectoryOpener:
             return self._with_others(managers, log_dirs, notes.read_others(files, first))
         except BaseException:
             for manager in managers:
-                with suppress(KafkaError, OSError):  # the caller gets the first error
+                with suppress(KafkaError, OSError):  # the caller gets the error that ended `open`
                     manager.close()
             raise
 
@@ -118,7 +118,7 @@ class DirectoryOpener:
     def _with_others(
         self, managers: list[LogManager], log_dirs: Sequence[str], known: dict[bytes, str]
     ) -> DataDirectories:
-        """Open the further directories. A directory of `known` that is missing is offline."""
+        """Open the further directories; those of `known` (id -> path) not found are offline."""
         from embedlog.broker.directory_keeper import DirectoryKeeper
 
         if self.keeper is None:
@@ -190,7 +190,7 @@ class DirectoryOpener:
         now_ms = self._runtime.clock.wall_ms()
         return OfflineDirectory(path, id=id, reason=reason, since_ms=now_ms)
 
-    # After the metadata log was read
+    # Called after the metadata log was read
 
     def identify(self, directories: DataDirectories, image: MetadataImage) -> None:
         """Write the cluster id into each directory, and the list of directories into the first.

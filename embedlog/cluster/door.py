@@ -106,7 +106,7 @@ class Door:
             return self.handle(context, request)
         answer = core.handle(context, request)
         if type(answer) is Pending:
-            # The socket tells a network client that its connection broke. No tracking is needed.
+            # Only answers in process are tracked: a network client sees its connection break.
             return self._watched(answer, is_tracked=context.connection is None)
         return answer
 
@@ -115,7 +115,7 @@ class Door:
         handle: Callable[[], R | Pending[R]],
         keep: Callable[[Callable[[], None]], None],
     ) -> Pending[R]:
-        """Return the future answer of a request; `keep` stores the action that handles it."""
+        """Return a pending of the answer. `keep` gets the action that calls `handle` later."""
         outer: Pending[R] = Pending()
         self._open[outer] = None
 

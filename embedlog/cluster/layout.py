@@ -1,4 +1,4 @@
-"""Number of brokers of a data directory. `cluster.properties` marks a directory of several.
+"""How many brokers a data directory has. `cluster.properties` marks a directory of several:
 
 version=1
 brokers=3          number at creation; the metadata lists brokers that joined later
@@ -21,11 +21,11 @@ _OF_ONE = "meta.properties"
 def broker_count(files: Files, directory: str, asked: int | None, racks: Sequence[str]) -> int:
     """Return the number of brokers to open in `directory`.
 
-    `asked` is the caller's number; None takes the directory as it is.
+    `asked` is the caller's number. None: as many as the directory has, or as `racks`, or one.
 
     Raises:
-        ConfigError: `asked` is no positive number, or the directory belongs to another number of
-            brokers or to one broker of several.
+        ConfigError: `asked` is no positive number, `racks` does not fit, the directory was made for
+            one broker and not for several (or the reverse), or belongs to one of several.
     """
     if asked is not None and (not isinstance(asked, int) or asked < 1):
         raise ConfigError(f"brokers={asked!r}: expected a positive number")

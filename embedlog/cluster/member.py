@@ -113,7 +113,7 @@ class ClusterMember:
             if is_clean and is_opening and not known.in_controlled_shutdown:
                 incarnation = known.incarnation
             else:
-                # The broker's last life ended while the controller could not notice.
+                # Fence it: its last run ended, and the controller could not notice that.
                 controller.brokers.fence(self.node_id)
         self.neighbours.broker_epoch = controller.brokers.register(
             self.node_id,

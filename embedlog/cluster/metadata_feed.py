@@ -30,13 +30,13 @@ class MetadataFeed:
         """True while a test holds changes back."""
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Add a change, and deliver if possible. Requires: the controller lock."""
+        """Add a change, and deliver if possible. Requires: the caller holds the controller lock."""
         with self._lock:
             self._kept.append(delta)
             self._deliver()
 
     def deliver(self) -> None:
-        """Deliver the kept changes, if possible. Requires: no lock of a later rank."""
+        """Deliver the kept changes, if possible. Requires: no lock of a later rank is held."""
         with self._lock:
             self._deliver()
 
@@ -45,6 +45,6 @@ class MetadataFeed:
             self._tell(self._kept.popleft())
 
     def forget(self) -> None:
-        """Drop the kept changes: a broker that starts gets the whole image."""
+        """Drop the kept changes: the broker is gone, and gets all metadata at its next start."""
         with self._lock:
             self._kept.clear()

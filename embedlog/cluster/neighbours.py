@@ -92,7 +92,7 @@ class Neighbours:
             return context.advertised_host, context.advertised_port
         port = target.listening.port
         if port is None and self._own.listening.port is None:
-            # `testing.LoopbackChannels` carry bytes without sockets: the client finds the broker.
+            # Without listeners the client uses `testing.LoopbackChannels`, which ignore addresses.
             port = context.advertised_port
         return None if port is None else (context.advertised_host, port)
 

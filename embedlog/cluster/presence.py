@@ -30,7 +30,7 @@ class Presence:
         self.door = door
         self.listening = listening
         self.give_up = give_up
-        """Kill the broker, if it runs: its first log directory failed."""
+        """Kills the broker, if it runs; called when its first log directory failed."""
         self.running: RunningBroker | None = None
         """None while the broker does not run."""
         self.is_hidden = False

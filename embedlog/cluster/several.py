@@ -253,4 +253,4 @@ def _has_kept_all(member: ClusterMember) -> bool:
     try:
         return all(was_written_in_this_boot(member.disk, each) for each in directories)
     except OSError:
-        return False  # opening the directory will report the error
+        return False  # `ClusterMember.open` will raise the error

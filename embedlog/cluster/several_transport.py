@@ -107,7 +107,7 @@ class SeveralTransport(LocalTransport):
         return None
 
     def is_ready(self, node_id: int) -> bool:
-        """Return whether the broker runs; for node -1, whether any does."""
+        """Return whether the broker runs; for a negative number, whether any broker `_is_up`."""
         if node_id < 0:
             return any(self._is_up(member) for member in list(self._members.values()))
         member = self._members.get(node_id)

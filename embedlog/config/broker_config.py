@@ -33,10 +33,10 @@ _NODE_ID = 1
 _UNSET_NODE_ID = "-1"
 
 _NODE_ID_NAMES = ("node.id", "broker.id")
-"""Two names of one setting; the second is the older one."""
+"""Kafka's two names of the node id; `broker.id` is the older name."""
 
 _DEDUPE_SIZE_MIN = 1 << 20
-"""Each compaction thread needs more bytes than this for the keys of a log."""
+"""Each cleaner thread needs more bytes than this of log.cleaner.dedupe.buffer.size."""
 
 CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (
@@ -181,7 +181,7 @@ class _Layers:
         self.broker = broker
         self.cluster = cluster
         self.static = static
-        # A change of settings replaces the whole object, so no value of the old texts survives.
+        # No value of old texts stays cached: a change of settings replaces the whole object.
         self.values: dict[str, SettingValue] = {}
 
     def sources(self) -> tuple[tuple[Texts, int], ...]:

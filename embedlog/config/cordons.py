@@ -16,7 +16,7 @@ def check_cordoned(named: Collection[str], log_dirs: Collection[str]) -> None:
     """Check the setting against the existing directories.
 
     Raises:
-        ConfigError: it names an unknown directory, a directory twice, or "*" and others.
+        ConfigError: it names an unknown directory, a directory twice, or "*" with a directory.
     """
     if len(set(named)) < len(named):
         raise ConfigError(f"Configuration '{CORDONED}' values must not be duplicated.")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from embedlog.config.types import SettingValue
 
 _LIKENESS_MIN = 0.8
-"""The lowest ratio of difflib at which `nearest` takes one name for a misspelling of another: a
-missing letter is one, a different word is not."""
+"""`nearest` takes a name for a misspelling if difflib's ratio is at least this: a missing letter
+counts as a misspelling, a different word does not."""
 
 _BROKER_TABLES = (
     "broker_and_topic",

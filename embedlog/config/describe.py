@@ -1,8 +1,8 @@
 """The answers of DescribeConfigs: values in force, their sources, and their synonyms.
 
 The synonyms of a setting are all settings that give it a value, the strongest first. The first
-synonym decides the source. Some broker settings exist in several units. Of these, Kafka leaves out
-the synonyms before the first one with the name that the client requested. So while only
+synonym decides the source. If a broker setting exists in several units, Kafka leaves out the
+synonyms before the first one with the name that the client requested. So while only
 log.retention.hours is set, retention.ms has no synonyms.
 """
 
@@ -163,7 +163,7 @@ def describe_client_metrics(texts: Texts, names: Iterable[str] | None = None) ->
 
 
 def _keys(definitions: Definitions, texts: Texts, names: Iterable[str] | None) -> list[ConfigKey]:
-    """Return the definitions to describe, and internal ones only if they are set or requested."""
+    """Return the definitions to describe. Internal settings must be set, or named in `names`."""
     wanted = [*_shown(definitions), *texts] if names is None else names
     found = (definitions.find(name) for name in dict.fromkeys(wanted))
     return [key for key in found if key is not None]
@@ -189,7 +189,7 @@ def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
 
 
 def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
-    """Describe a setting with an unknown name or of one listener. Its value could be a secret."""
+    """Describe an unknown or a listener's setting without its value, which could be a secret."""
     type_ = 0
     if name.startswith(_LISTENER_PREFIX):
         plain = BROKER.find(name.removeprefix(_LISTENER_PREFIX).partition(".")[2])

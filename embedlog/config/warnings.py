@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from embedlog.config.definitions import BROKER
 
 _UNUSED = "Accepted, not used"
-"""These words mark a setting without effect, in its documentation."""
+"""The documentation of each setting without effect has these words."""
 
 _ALWAYS = {"inter.broker.listener.name": "PLAINTEXT"}
-"""Values that are not Kafka's defaults but describe embedlog truly: setting them is no mistake."""
+"""No warning for these values: they are not Kafka's defaults, but describe embedlog truly."""
 
 _OF_THE_QUORUM = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
-"""No warning for these, because Kafka's own `server.properties` sets them. Every embedlog broker is
-its own controller anyway."""
+"""No warning for these settings, which Kafka's own `server.properties` sets: embedlog finds its
+controller without them."""
 
 _OF_SECURITY = ("authorizer.", "sasl.", "security.", "ssl.", "delegation.token.")
 

@@ -1,12 +1,12 @@
-"""`LogDirectoryReader`: reads a data directory, even while another process owns it.
+"""`LogDirectoryReader`: reads a data directory, even while another process has it open.
 
     with embedlog.open_reader("data") as reader:
         for record in reader.partition("events", 0).records():
             print(record.offset, record.value)
 
-Reading takes no lock and writes no file: it needs only the right to read, and the owner does not
-notice. `embedlog.storage.foreign` and `embedlog.storage.state_files.published_offset` explain the
-end of reading, and why it is safe.
+Reading takes no lock and writes no file: it needs only the right to read, and does not disturb the
+other process. `embedlog.storage.foreign` and `embedlog.storage.state_files.published_offset` tell
+at which offset reading ends, and why it is safe.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def open_reader(path: StrPath) -> LogDirectoryReader:
 
 
 class LogDirectoryReader:
-    """A read-only data directory. Each of its partitions may be used by one thread."""
+    """Reads a data directory. Only one thread at a time may use a `PartitionReader` of it."""
 
     def __init__(self, path: StrPath, *, runtime: Runtime | None = None) -> None:
         """See `open_reader`. `runtime` replaces clock and files: see `embedlog.testing`."""
@@ -103,7 +103,7 @@ class LogDirectoryReader:
         known: Iterable[PartitionReader] = (),
         is_checked: bool = True,
     ) -> list[PartitionReader]:
-        """Return readers of one moment: all of them show a commit of staged files, or none does.
+        """Return a reader of each partition, as of one moment: all show a staged commit, or none.
 
         The call refreshes and returns `known` readers, unless their topic was recreated. A known
         reader reads only new bytes; a new reader reads the whole last segment. Without `is_checked`
@@ -262,7 +262,7 @@ class PartitionReader:
         return self._log.damage
 
     def refresh(self) -> None:
-        """Read the owner's newest state.
+        """Read the newest published state from the files.
 
         Raises:
             UnknownTopicOrPartition: the topic was deleted or recreated.

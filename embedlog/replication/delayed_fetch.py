@@ -96,8 +96,8 @@ class DelayedFetch(DelayedOperation):
             found = self._context.read(self._manager.partitions, self._params, nothing_to_load)
             response = self._respond(found)
         except (EmbedlogError, OSError) as error:
-            # Report the error to the waiting fetch. The completing thread has only appended
-            # something, and its caller would append that again after an error.
+            # Report the error to the waiting fetch only. The completing thread may be an append,
+            # whose caller would append its records again after an error.
             self.pending.fail(error)
             return
         except BaseException as error:

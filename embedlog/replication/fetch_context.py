@@ -190,7 +190,7 @@ class IncrementalFetch:
         return found
 
     def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
-        """Return the purgatory key of the session, or none if none of its partitions exists."""
+        """Return the purgatory key of the session; no key if none of its partitions exists."""
         session = self.session
         active = list(session.active)
         if len(active) == len(session.partitions) and all(
@@ -207,7 +207,7 @@ class IncrementalFetch:
             if partition is None:
                 if asked.source is not None:
                     return True
-                continue  # it never existed here; only the deletion of a partition ends the wait
+                continue  # never hosted here: only the removal of a hosted partition ends the wait
             try:
                 missing -= readable_size(partition, params, asked)
             except READ_ERRORS:
@@ -232,8 +232,8 @@ class IncrementalFetch:
                     told.append(asked)
                     news.append(data)
                     if has_records:
-                        # In the next fetch read the other partitions first. Otherwise this one
-                        # could fill every answer.
+                        # Otherwise this partition could fill every answer: read the others
+                        # first next time.
                         session.move_to_end(asked)
         return _response(session.id, _by_topic(told, news))
 
@@ -250,7 +250,7 @@ def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchRes
 
 
 def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
-    """Return whether the reader is at the end. False if no hosted partition can report changes."""
+    """Return whether the reader is at the end of a partition that is hosted here."""
     source = asked.source
     if source is None:
         return False
@@ -258,7 +258,7 @@ def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) 
     if params.isolation == Isolation.LAST_STABLE:
         end_offset = data.last_stable_offset
     elif params.isolation == Isolation.LOG_END:
-        # If the log has grown since the read, the append has made the partition active again.
+        # A log that has grown since the read is no problem: its partition is active again.
         end_offset = source.log.log_end_offset
     return asked.fetch_offset >= end_offset
 
@@ -270,7 +270,7 @@ def _rank(asked: FetchPartition) -> int:
 def _by_topic(
     asked: Iterable[FetchPartition], data: list[PartitionData]
 ) -> list[FetchableTopicResponse]:
-    """Group the answers under topics, in their order: only neighbours of a topic share an entry."""
+    """Group the answers by topic without reordering: only consecutive answers share an entry."""
     topics: list[FetchableTopicResponse] = []
     last: FetchPartition | None = None
     for partition, found in zip(asked, data, strict=True):

@@ -48,8 +48,8 @@ class FetchRead:
         """The answers, one for each partition of `asked`."""
         self.size = 0
         self.must_answer = False
-        """Whether the answer must not wait for `min_bytes`: it has an error, a diverging epoch, or
-        another replica to read from.
+        """Whether the answer must not wait for `min_bytes`: it has an error (other than an unknown
+        partition), a diverging epoch, or another replica to read from.
         """
         self.cut_at: int | None = None
         """Index in `asked` of the first partition that was left out because `target_bytes` were
@@ -195,6 +195,7 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
     """Return how many bytes a parked fetch could read now; 0 if it should go on waiting.
 
     The size is exact up to the partition's limit. It is `min_bytes`, which ends the wait, if:
+    - `min_bytes` is at most 1 and there are records
     - a new offset of the leader is worth an answer, see `_is_news`
     - the reader's history diverges from the log's
     - the offset lies in an older segment than the end: a fetch reads from one segment only
@@ -229,9 +230,8 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
 def _is_news(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
     """Return whether the leader's offsets end the wait of a follower's fetch.
 
-    A new log start offset does, because DeleteRecords waits for the followers to get it. A new high
-    watermark does if consumers read from followers: else they would see a record half a second
-    late.
+    A new log start offset ends it, because DeleteRecords waits until the followers have it. A new
+    high watermark ends it if consumers read from followers: else they get records 0.5 s late.
     """
     if asked.answered_log_start_offset == UNDEFINED:
         return False  # not in a session, or about to be answered

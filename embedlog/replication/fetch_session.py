@@ -72,7 +72,7 @@ class FetchPartition:
         self.max_bytes = newer.max_bytes
         is_follower = self.session is not None and self.session.is_privileged
         if is_follower and newer.current_leader_epoch != self.current_leader_epoch:
-            # The follower may have ignored the last answer, because it was for the earlier term.
+            # The follower may ignore an answer of an earlier term: repeat the high watermark.
             self.answered_high_watermark = NOTHING_ANSWERED
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
@@ -132,7 +132,7 @@ class FetchSession:
     """One fetch session. `lock` guards its epoch, its partitions and their order.
 
     `active` holds the partitions that may have news. No lock guards it: any thread that changes a
-    partition adds the partition there.
+    partition adds the partition to it.
     """
 
     __slots__ = (
@@ -165,7 +165,7 @@ class FetchSession:
         self.is_privileged = is_privileged
         """Whether it is a follower's session, which sessions of consumers cannot evict."""
         self.isolation = Isolation.HIGH_WATERMARK
-        """The isolation of the last request. A request with another one wakes all partitions."""
+        """The isolation of the last request. If it changes, all partitions become active."""
         self.epoch = 1
         """The epoch that the next request must carry."""
         self.created_ms = now_ms

@@ -108,7 +108,7 @@ class FetchSessions:
                     len(session.partitions) > self._session_size_max
                     or self._size > self._total_size_max
                 ):
-                    # After this error the client sends a full request, which gets no session.
+                    # The client then sends a full request, which gets a session only if it fits.
                     self._end(session.id)
                     raise errors.FetchSessionIdNotFound()
             if not session.partitions:
@@ -128,7 +128,7 @@ class FetchSessions:
     ) -> int:
         """Begin a session and return its id, or 0 if the cache has no room for it.
 
-        A full cache evicts one less valuable session first.
+        If the cache is full, first evict a session, see `_evictable`.
         """
         now_ms = self._clock.monotonic_ms()
         if len(partitions) > self._session_size_max:
@@ -192,9 +192,9 @@ class FetchSessions:
     def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
         """Return the session that a new session of `size` partitions may evict, or None.
 
-        This is the session unused for longest, if that is over two minutes. If it is not, it is the
-        least valuable of the sessions begun over two minutes ago, if the new session is worth more.
-        A follower may also evict a younger session of a consumer. Requires: the cache lock.
+        First choice: the session unused for longest, if that is over two minutes. Second choice:
+        the session with the least `_value` of those begun over two minutes ago (a follower may
+        evict any consumer's), if the new session has more. Requires: the cache lock.
         """
         oldest = min(self._sessions.values(), key=lambda each: each.last_used_ms, default=None)
         if oldest is None:
@@ -214,7 +214,7 @@ class FetchSessions:
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:
-    """Return the value that decides an eviction: followers first, then size; the id breaks ties."""
+    """Return a session's worth: a follower's is worth more, then a larger one; ids break ties."""
     return session.is_privileged, len(session.partitions), session.id
 
 

@@ -180,8 +180,8 @@ class InSync:
         if remote is None or remote.proposal is not proposal:
             return  # newer metadata has settled the proposal
         if state.leader_epoch != proposal.leader_epoch:
-            return  # the metadata will name the new leader
-        # The controller's answer has neither min.insync.replicas nor the offline replicas.
+            return  # a leader was elected meanwhile: wait for the metadata
+        # Keep min.insync.replicas and the offline replicas: the controller's answer has neither.
         known = partition.state
         state = state.replace(
             min_insync_replicas=known.min_insync_replicas, offline_replicas=known.offline_replicas

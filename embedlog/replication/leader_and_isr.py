@@ -27,7 +27,7 @@ class LeaderAndIsr(Value):
 
     @property
     def min_isr(self) -> int:
-        """The number of replicas that must be in sync for acks=all, at most the number of all."""
+        """The number of in-sync replicas that acks=all needs, at most the number of replicas."""
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 
 

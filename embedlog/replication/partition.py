@@ -154,7 +154,7 @@ class Partition:
         except errors.KafkaStorageError:
             if self.log.failure is not None:
                 raise
-            # The disk is full: the first append of the term records its epoch, or is refused.
+            # The disk is full, so go on: the term's first append records the epoch, or is refused.
 
     def commit(self) -> None:
         """Raise the high watermark to the offset that is committed now. Requires: the lock."""
@@ -168,7 +168,7 @@ class Partition:
         offsets.commit_to(remote.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
-        """Apply new topic settings to the next append. Requires: the log has its own already."""
+        """Apply new topic settings to the next append. Requires: the log has its new settings."""
         with self.lock:
             self.state = self.state.replace(min_insync_replicas=min_insync_replicas)
             self.min_isr = self.state.min_isr
@@ -336,8 +336,8 @@ class Partition:
             try:
                 log.offsets.increment_log_start_offset(offset)
             except errors.KafkaStorageError:
-                # The disk is full: free the deleted records first, so that the new start can be
-                # written.
+                # The disk is full and cannot store the new start: first free the space of the
+                # deleted records.
                 from embedlog.storage.log.retention import free_below
 
                 if log.failure is not None or not free_below(log, offset):

@@ -1,8 +1,8 @@
 """Work on partitions, done later by the thread that drives the scheduler.
 
 This is a listener's thread after it has handled every ready request, or the thread of a caller that
-waits for an answer. A partition that is added several times before its turn is worked on once. So
-one sync acknowledges the appends of many producers.
+waits for an answer. A partition that is added several times before a round is worked on once.
+So one sync acknowledges the appends of many producers.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class PartitionDuty:
             if is_first:
                 self._scheduler.notify(self, _PATIENCE_MS)
         except BaseException:
-            # After a KeyboardInterrupt the partition may be there without a notification. Notify
-            # now, because only the thread that adds the first partition does.
+            # A KeyboardInterrupt may come between adding and notifying. Notify now: later calls of
+            # `add` do not notify while `_left` has a partition.
             self._scheduler.notify(self)
             raise
 
@@ -67,8 +67,8 @@ class PartitionDuty:
         with self._lock:
             left = {**self._again, **self._left}
             self._left, self._again = {}, {}
-        # While somebody waits, a notification within a round would run this duty again at once. So
-        # `try_again` does not notify now.
+        # While `_works` is true, `try_again` does not notify. If a thread waits for an answer, a
+        # notification within a round would run this duty again at once, without the pause.
         self._works = True
         try:
             for partition in left:

@@ -1,7 +1,7 @@
 """The other replicas of a partition, as the leader knows them from their fetches.
 
     log end offset      the fetch offset of a replica: the replica has all records before it
-    caught up           it is the leader's end, or was within the last replica.lag.time.max.ms
+    caught up           at the leader's end, now or within the last replica.lag.time.max.ms
     in sync             the replica is in the ISR that the controller has decided
     maximal ISR         the ISR and the replicas that a proposal adds to it: all of them must have a
                         record before it is committed
@@ -178,7 +178,7 @@ class RemoteReplicas:
         return lag_ms <= lag_max
 
     def is_eligible(self, replica: Replica) -> bool:
-        """Return whether the replica's broker is live and not restarted, its directory online."""
+        """Return whether the replica's directory is online, its broker live and not restarted."""
         node_id, membership = replica.node_id, self._membership
         if node_id in self.state.offline_replicas or not membership.is_eligible(node_id):
             return False
@@ -200,7 +200,7 @@ class RemoteReplicas:
         return self._propose(tuple(sorted((*self.state.isr, replica.node_id))))
 
     def propose_seen(self, since_ms: int, high_watermark: int) -> Proposal | None:
-        """Like `propose_with`, for any replica whose broker has fetched since `since_ms`.
+        """Propose to add one replica whose broker has fetched since `since_ms`; see `propose_with`.
 
         The fetches need not have named this partition.
         """
@@ -250,7 +250,7 @@ class RemoteReplicas:
 
         It is 0 if there are fewer in-sync replicas than min.insync.replicas. All replicas of the
         maximal ISR must have the records, and so must caught-up replicas that may join the ISR:
-        else the high watermark would run away from them while they try to join.
+        they can join only if the high watermark does not pass their end first.
         """
         state = self.state
         if len(state.isr) < state.min_isr:
@@ -268,8 +268,8 @@ class RemoteReplicas:
     def preferred_for(self, rack_id: str, offset: int) -> int:
         """Return the replica for a consumer in the rack, or -1 for the leader (KIP-392).
 
-        It is -1 if the leader is in the rack, or no in-sync replica of the rack has the offset. If
-        several have it, it is the one with the highest end, and of these the one caught up last.
+        It is -1 if the leader is in the rack, or no in-sync replica of the rack has the offset. Of
+        several replicas it is the one with the highest end; of equal ends, the one caught up last.
         """
         membership = self._membership
         if membership.rack_of(self._node_id) == rack_id:

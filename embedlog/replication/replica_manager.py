@@ -183,9 +183,9 @@ class ReplicaManager:
         """Append as the leader and wake the waiting readers. See `Partition.append` for errors.
 
         On return the records are in the log. They are committed when the high watermark has passed
-        them. On `fsync` topics this takes a sync: the scheduler syncs later, once for many appends,
-        or with `is_awaited` this call syncs, together with concurrent calls. On other topics the
-        other in-sync replicas must fetch them; if there are none, they are committed on return.
+        them. On `fsync` topics this takes a sync: with `is_awaited` this call syncs, together with
+        concurrent calls; otherwise the scheduler syncs later, once for many appends. On all topics
+        the other in-sync replicas must fetch them. Otherwise they are committed on return.
         """
         now_ms = self._wall_ms()
         try:
@@ -198,7 +198,7 @@ class ReplicaManager:
                 verification=verification,
             )
         except errors.InvalidTimestamp as error:
-            # A test may have frozen the clock of this process, but not the clock of a C client.
+            # A test may have set the clock of this process but not of a C client: try both clocks.
             machine_ms = self._clock.machine_wall_ms()
             if abs(machine_ms - now_ms) < _CLOCKS_DIFFER_MS:
                 raise
@@ -298,12 +298,12 @@ class ReplicaManager:
             partition.sync()
         except errors.KafkaStorageError:
             if partition.log.failure is None:
-                # The process has no free descriptor. Nothing was synced or lost, so try again, as
-                # if the sync took longer.
+                # The process has no free descriptor. Nothing was synced or lost: sync again later.
+                # For producers the sync only takes longer.
                 self.to_sync.try_again(partition)
                 return
-            # The log remembers the failure and refuses writes. Waiting producers get the error
-            # below.
+            # The log remembers the failure and refuses writes. The calls below give the error to
+            # waiting producers.
         self._wake_readers(partition)
         self.produce_purgatory.check_and_complete(partition.topic_partition)
 

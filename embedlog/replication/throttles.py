@@ -26,7 +26,7 @@ class Throttle:
     """The throttle of one broker in one direction.
 
     Callable from any thread. If a race loses a sample, that does no harm. A topic's setting
-    concerns this broker if it names `node_id`, as in "partition:broker".
+    concerns this broker if it is "*" or names `node_id`, as in "partition:broker".
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Throttle:
 
     @property
     def _rate(self) -> int | None:
-        """The limit in bytes a second, or None. The setting may change while the broker runs."""
+        """The limit in bytes a second; None without a limit. It may change at any time."""
         for texts, _ in self._config.sources():
             if self._name in texts:
                 return int(texts[self._name])

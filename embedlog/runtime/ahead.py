@@ -43,12 +43,12 @@ def one_ahead(items: Generator[Item, None, None], name: str) -> Iterator[Item]:
 
 
 class _Making:
-    """The hand-over between the two threads."""
+    """Hands items from the thread that runs the generator to the thread that uses them."""
 
     def __init__(self, items: Generator[Any, None, None]) -> None:
         self._items = items
         self._made: Queue[tuple[Any] | BaseException | None] = Queue(maxsize=1)
-        """An item, an exception, or None at the end."""
+        """The next item as a 1-tuple; at the end an exception, or None without one."""
         self._is_stopped = False
 
     def run(self) -> None:
@@ -76,7 +76,7 @@ class _Making:
             yield made[0]
 
     def stop(self) -> None:
-        """Let the thread end; no more items are taken."""
+        """Let the thread that runs the generator end; drop a made item."""
         self._is_stopped = True
         with suppress(Empty):
             self._made.get_nowait()

@@ -34,10 +34,10 @@ class ClockGuard:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._relation_ms = clock.wall_ms() - clock.elapsed_ms()
-        """The trusted difference of wall time and elapsed time."""
+        """Wall time minus elapsed time, while the wall clock was trusted."""
         self._jump_ms = 0
-        """Wall time minus the wall time that elapsed time and the trusted difference give; 0
-        without a jump."""
+        """Size of the jump that caused the pause: wall time minus elapsed time minus
+        `_relation_ms`. 0 without a pause."""
         self._jumped_at_ms = 0
         """Elapsed time at which the guard saw the jump."""
         self.paused_since_ms = _NOT_PAUSED

@@ -217,7 +217,7 @@ _locked: dict[tuple[int, int], int] = {}
 
 
 def _lock_in_process(descriptor: int) -> bool:
-    """Lock against this process only, on a system without file locks (WASI)."""
+    """Lock the file, for this process only, on a system without file locks (WASI)."""
     found = os.fstat(descriptor)
     key = (found.st_dev, found.st_ino)
     with _seeking:

@@ -84,7 +84,7 @@ class DutyThread:
             return
         joined: Thread | None = None
         while (thread := self._thread) is not joined and thread is not None:
-            # A thread in which the duty raised starts its own successor: join that one as well.
+            # If the duty raised, the thread has started a successor: join the successor as well.
             joined = thread
             thread.join(_JOIN_MAX_MS)
 

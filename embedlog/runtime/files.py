@@ -115,7 +115,7 @@ class DirectoryLock(Protocol):
         """True if this process owns the directory; False after `close`, and in a forked child."""
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
-        """Write the owner's listener addresses, for the error message of a refused process.
+        """Write this process's listener addresses, which a refused process shows in its error.
 
         Raises:
             OSError: the addresses could not be written; the lock is still held.
@@ -176,10 +176,10 @@ class Files(Protocol):
     def lock(self, path: str) -> DirectoryLock:
         """Lock the file at `path`, and by convention its directory, until closed.
 
-        The file then names the owner: its pid, its start and the `boot_id`.
+        The file then names this process: its pid, its start and the `boot_id`.
 
         Raises:
-            DirectoryLocked: another owner has the lock; the message names it.
+            DirectoryLocked: the lock is held already; the message names the process if it is known.
         """
 
 

@@ -6,8 +6,8 @@ only in the parent. So in the child every call fails at once, without touching a
 nothing.
 
 The child gives each object another class, so that the parent's calls need no check of the process
-for every record. The object's state moves to a place where no method finds it: a bound method that
-the user looked up before the fork fails as well.
+for every record. The object's attributes move into one attribute that no method reads: so a bound
+method that the user looked up before the fork fails as well.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class LockOrder:
         self._several_under = several_under
 
     def lock(self, rank: int, is_reentrant: bool) -> CheckedLock:
-        """Return a lock of that rank. It raises LockOrderViolation when a thread takes it out of
+        """Return a lock of `rank`. It raises LockOrderViolation when a thread takes it out of
         order.
         """
         return CheckedLock(self, rank, is_reentrant)
@@ -69,8 +69,8 @@ class LockOrder:
 class _Thread(_local):
     """The locks that one thread holds, outermost first.
 
-    A lock leaves the list when a later check finds it released. Releasing stays one step of the
-    interpreter, so that no interrupt can come between the release and a note of it.
+    A release does not change the list: the next check takes released locks out. So a release
+    is one step of the interpreter, which no interrupt can cut in two.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def held_here() -> list[CheckedLock]:
 
 
 class CheckedLock(RLock):  # type: ignore[misc]  # RLock can be a base class
-    """A lock that knows its rank and the place where it was taken."""
+    """A lock that knows its rank and the lines of code that took it."""
 
     __slots__ = ("is_reentrant", "order", "rank", "trace")
 
@@ -106,7 +106,7 @@ class CheckedLock(RLock):  # type: ignore[misc]  # RLock can be a base class
         self.is_reentrant = is_reentrant
         self.trace: Trace = []
         """The frame that took the lock, and its caller. Outer frames are mostly still on the stack
-        when a violation is reported, and keeping eight took a tenth of the time of all tests."""
+        when a violation is reported; keeping eight frames took a tenth of the time of all tests."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """See `RLock.acquire`. A call that might wait checks the order first."""
@@ -131,7 +131,7 @@ class CheckedLock(RLock):  # type: ignore[misc]  # RLock can be a base class
                 held.append(self)
             return got
         except BaseException:
-            # A Ctrl-C may come after the lock was taken and before the caller knows it.
+            # Release it: a Ctrl-C may have come after the lock was taken, before the caller knew.
             if self._is_owned():
                 self.release()
             raise

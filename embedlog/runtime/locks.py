@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Rank:
-    """Places in the order, outermost first: the state that a lock guards, and the locks that a
-    thread may take while it holds the lock ("under it").
+    """The order of the locks, outermost first. Each text names the state that the lock guards, and
+    the locks that a thread may take while it holds the lock ("under it").
 
     A *leaf* is a lock under which a thread takes no other lock. A rank without "Under it" allows
     every lock further down the table.
@@ -85,13 +85,13 @@ class Rank:
     MARKERS = 36
     """Guards the list of decided transactions that still have to write markers. A leaf."""
     RELOCATION = 38
-    """Guards the moves of logs between data directories: one slice at a time. Under it:
-    DATA_DIRECTORIES."""
+    """Guards the moves of logs between data directories: one slice of bytes is copied at a time.
+    Under it: DATA_DIRECTORIES."""
     DATA_DIRECTORIES = 39
     """Guards the table of logs by data directory. Under it: the log managers of both directories of
     a move."""
     CLEANER = 40
-    """Guards compaction: one slice at a time. Under it: partitions."""
+    """Guards compaction: one slice of the work runs at a time. Under it: partitions."""
     LOG_MANAGER = 41
     """Guards the table of logs while a log is opened, made, deleted or reconfigured. Under it:
     partitions."""
@@ -139,7 +139,7 @@ class Rank:
 
 RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
 """A thread may hold several locks of these ranks. `Driver.run` and `DelayedOperation` explain why
-no ring can form."""
+threads never wait in a ring."""
 
 SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION, Rank.LOG_MANAGER: Rank.DATA_DIRECTORIES}
 """A thread may hold several locks of the first rank while it holds one of the second. Only one
@@ -160,7 +160,7 @@ if os.environ.get("EMBEDLOG_CHECK_LOCKS"):
 
 
 def ranked_lock(rank: int) -> LockType:
-    """Return a lock of that rank. Its holder cannot take it again."""
+    """Return a lock of `rank`. Its holder cannot take it again."""
     if checked_lock is None:
         return allocate_lock()
     lock: LockType = checked_lock(rank, False)
@@ -168,7 +168,7 @@ def ranked_lock(rank: int) -> LockType:
 
 
 def ranked_rlock(rank: int) -> RLock:
-    """Return a re-entrant lock of that rank."""
+    """Return a lock of `rank` that its holder may take again."""
     if checked_lock is None:
         return RLock()
     lock: RLock = checked_lock(rank, True)
@@ -176,8 +176,8 @@ def ranked_rlock(rank: int) -> RLock:
 
 
 def process_wide(lock: L) -> L:
-    """Free the lock in a forked child, where the thread that held it may not exist; return the
-    lock.
+    """Return `lock`, and free it in each forked child, where the thread that held it may not
+    exist.
 
     Use it for locks of the whole process. Locks of single objects do not need it: no child uses its
     parent's objects, see `forks`.
@@ -187,7 +187,7 @@ def process_wide(lock: L) -> L:
 
 
 PROCESS_WIDE: list[Any] = []
-"""Locks of the whole process."""
+"""Locks that a forked child frees: see `process_wide`."""
 
 
 def _free_in_child() -> None:

@@ -124,7 +124,7 @@ class Scheduler:
     def run_due(self, now_ms: int, *, is_call: bool = False) -> int | None:
         """Run the due duties; return milliseconds to the next, or None if none will be due.
 
-        `is_call` is true if a client's call drives; it skips duties with patience (see `notify`). A
+        `is_call`: a client's call drives; notified duties wait for their patience (see `notify`). A
         duty that raises is logged and tried again a second later, because the driving thread cannot
         act on the error. KeyboardInterrupt and SystemExit concern the thread itself, and pass.
         """
@@ -156,9 +156,9 @@ class Scheduler:
         return 0 if hurried else _delay(self._next_due, now_ms)
 
     def drive(self) -> None:
-        """Run the due duties if no thread drives. Requires: no lock, as for `wait`.
+        """Run the due duties if no thread drives. It takes the locks of duties: see `Rank`.
 
-        Clients of this process call it after a call, once `next_call_ns` has come.
+        Clients of this process call it after a request, once `next_call_ns` has come.
         """
         if not self._listeners and self._waiting.driver is None:
             self.run_due(self._clock.monotonic_ms(), is_call=True)
@@ -206,7 +206,7 @@ class Scheduler:
             with self._lock:
                 self._waiting.leave(parked)
                 if self._waiting.driver is None and not self._listeners:
-                    # This thread may have been chosen to drive and had no time for it.
+                    # Let another thread drive: this one may have been chosen and had no time.
                     self._waiting.wake_first()
         return pending.done()
 
@@ -226,7 +226,7 @@ class Scheduler:
 
     @property
     def is_watched(self) -> bool:
-        """True if a thread waits here or a registered thread drives: delays would be noticed."""
+        """True if a thread is in `wait` or a registered thread drives: either notices delays."""
         return bool(self._waiting.parked or self._listeners)
 
     # Driving

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WrappedFiles:
-    """A `Files` over another one. Every call goes through `run`, except `close` of a file."""
+    """Passes calls to another `Files`, each through `run`, except `close` of a file."""
 
     __slots__ = ("_files", "boot_id", "descriptor_count_max")
 

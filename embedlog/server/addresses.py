@@ -120,7 +120,7 @@ class BrokerListener:
         owner: object = None,
         door: RequestHandler | None = None,
     ) -> None:
-        """Keep a reference to `owner`. If set, `door` gets the requests in place of `broker`."""
+        """Keep the `owner` alive. If set, `door` gets the requests in place of `broker`."""
         from wire.net.acceptor import RemoteAddress
         from wire.net.listener import Listener
         from wire.net.reports import Reports

@@ -42,7 +42,7 @@ records, but 10,000 records with a header each fit into 280 bytes of gzip, and t
 LIGHT_SESSION_MAX = 1_000
 """A Fetch that continues a session of more partitions than this is heavy."""
 LIGHT_TOPICS_MAX = 200
-"""A Metadata request for all topics is heavy if there are more of them than this."""
+"""A Metadata request for all topics is heavy if the cluster has more topics than this."""
 
 _LIGHT_SIZES = {
     # Heavy at any size: one topic may have ten thousand partitions, one answer lists all groups.
@@ -51,7 +51,7 @@ _LIGHT_SIZES = {
     ApiKey.DELETE_TOPICS: 0,
     ApiKey.LIST_GROUPS: 0,
     ApiKey.DESCRIBE_LOG_DIRS: 0,
-    # For a name of a few bytes the answer has kilobytes.
+    # A request with a name of a few bytes gets an answer of kilobytes.
     ApiKey.DESCRIBE_CONFIGS: 128,
     ApiKey.DESCRIBE_GROUPS: 128,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 128,
@@ -83,7 +83,7 @@ def is_heavy_produce(request: ProduceRequest) -> bool:
             if records is None or len(records) < _BATCH_HEAD.size:
                 continue
             attributes, record_count = _BATCH_HEAD.unpack_from(records)
-            # A batch with a negative count is refused before any record is read.
+            # Count a negative number of records as 0: the broker refuses such a batch unread.
             if attributes & _CODEC_MASK:
                 compressed_size += len(records)
                 weight += max(0, record_count) * _COMPRESSED_WEIGHT

@@ -187,7 +187,7 @@ class BrokerService:
     def _decode_aside(
         self, connection: Connection, request_type: type[Any], frame: Payload, position: int
     ) -> None:
-        """Like `_set_aside`; that thread also decodes the body, which begins at `position`."""
+        """Like `_set_aside`; the thread for heavy requests also decodes the body at `position`."""
         context: Any = connection.state
         version = context.api_version
         if len(frame) <= _COPIED_SIZE_MAX:
@@ -260,7 +260,7 @@ class BrokerService:
         connection: Any = context.connection
 
         def answered(pending: Pending[Any]) -> None:
-            # This may be a thread of the application: leave encoding to the listener's thread.
+            # Leave encoding to the listener's thread: a thread of the application may run this.
             connection.respond_with(lambda: self._encode(context, request, pending))
 
         return answered
@@ -287,8 +287,8 @@ class BrokerService:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
         if api_key in (_PRODUCE, ApiKey.FETCH):
-            # A Produce answer is as long as its request. fetch.max.bytes limits a Fetch answer,
-            # except for a first batch that is larger (KIP-74).
+            # No check of the size: a Produce answer is as long as its request, and fetch.max.bytes
+            # limits a Fetch answer, except for a first batch that is larger (KIP-74).
             return self._respond(context.correlation_id, api_key, context.api_version, answer)
         return self._encode_within(context, request, answer)
 

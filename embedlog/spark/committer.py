@@ -38,8 +38,8 @@ def commit(
 ) -> Answer:
     """Have a manifest adopted; return its ranges of offsets, or none if it was adopted before.
 
-    The files of the manifest are committed when this returns. None of them is when it raises,
-    except for the second case of TimedOut.
+    When this returns, the files of the manifest are committed. After an error they are not; after
+    the second case of TimedOut, or an interrupt such as Ctrl-C, they may be.
 
     Raises:
         ConfigError: `path` is not a directory, or belongs to a cluster of several brokers.
@@ -98,7 +98,7 @@ def _wait(runtime: Runtime, path: str, id: str, timeout_ms: int) -> Answer:
 
 
 def _try_to_own(runtime: Runtime, path: str) -> str:
-    """Adopt the inbox as owner if the directory has none; never for one broker of several.
+    """Own the directory and adopt its inbox, if it has no owner and belongs to a single broker.
 
     Return the reason if it was not adopted, else "".
     """

@@ -27,7 +27,7 @@ class DataLoss(EmbedlogError):
 
 
 def could_not_read(key: TopicPartition, start: int, end: int, group: str) -> DataLoss:
-    """The log does not have the offsets [start, end)."""
+    """Return the error for offsets [start, end) that the log does not have."""
     return DataLoss(
         f"Could not read records in offset [{start}, {end}) for topic partition {key}\n"
         f"with consumer group {group}."
@@ -35,13 +35,13 @@ def could_not_read(key: TopicPartition, start: int, end: int, group: str) -> Dat
 
 
 def partitions_deleted(keys: Iterable[TopicPartition]) -> DataLoss:
-    """Partitions of the earlier batches no longer exist."""
+    """Return the error for partitions of earlier batches that no longer exist."""
     names = ", ".join(map(str, sorted(keys)))
     return DataLoss(f"Partitions Set({names}) have been deleted.")
 
 
 def offset_changed(key: TopicPartition, before: int, after: int) -> DataLoss:
-    """A partition ends before the offset that the query has reached."""
+    """Return the error for a partition that ends before the offset that the query has reached."""
     return DataLoss(
         f"Partition {key} offset was changed from {before} to {after}.\n"
         "This could be either 1) a user error that the start offset is set beyond available offset "
@@ -50,5 +50,5 @@ def offset_changed(key: TopicPartition, before: int, after: int) -> DataLoss:
 
 
 def added_late(key: TopicPartition, start: int) -> DataLoss:
-    """A partition that is new to the query has already lost its first records."""
+    """Return the error for a new partition whose first records the query cannot read any more."""
     return DataLoss(f"Added partition {key} starts from {start} instead of 0.")

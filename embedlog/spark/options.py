@@ -184,8 +184,8 @@ class SourceOptions:
     ) -> SourceOptions:
         """Parse the options of a batch read or a stream.
 
-        `check=False` is for callers that do not know yet which of the two it will be: options that
-        only one of them refuses pass, and nothing is warned about.
+        `check=False` is for callers that do not know yet whether it is a batch read or a stream: it
+        accepts options that only one of them refuses, and warns of nothing.
 
         Raises:
             IllegalArgument: an option is missing, invalid, or contradicts another.

@@ -17,7 +17,7 @@ from embedlog.spark.reading.columns import check_records_schema, records_ddl
 
 
 class EmbedlogDataSource(DataSource):
-    """Reads and writes topics of a data directory or of brokers; see both modules `options`."""
+    """Reads and writes topics of a directory or of brokers; see `options` and `sink.options`."""
 
     @classmethod
     def name(cls) -> str:

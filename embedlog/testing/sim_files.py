@@ -130,7 +130,7 @@ class SimNode(MemoryNode):
         return SimNode(self._synced_with(sectors, end))
 
     def _synced_with(self, sectors: Collection[int], end: int) -> bytes:
-        """Return `end` bytes: the synced content, with these sectors as programs see them."""
+        """Return `end` bytes: the synced content, but with `sectors` as programs see them."""
         if not sectors and end == len(self.synced):
             return self.synced
         if len(sectors) == len(self.dirty) and end == self.size and not self._has_lost:
@@ -141,7 +141,7 @@ class SimNode(MemoryNode):
             start, stop = sector * SECTOR_SIZE, min(end, (sector + 1) * SECTOR_SIZE)
             if start < stop:
                 made[start:stop] = self.view(start, stop)
-        # Often this equals the content that programs see: then share that object.
+        # Share the object with `content()` if the bytes are equal, as they often are.
         return self.content() if made == self.content() else bytes(made)
 
 

@@ -40,7 +40,7 @@ class Acceptor:
         self.connection_count = 0
         """Number of open connections."""
         self.again_at = _NEVER
-        """Time until which no connection is accepted; infinity if accepting is not paused."""
+        """Time at which a pause in accepting ends; infinity if there is no pause."""
         self._loop = loop
         self._limits = limits
         self._reports = reports
@@ -54,7 +54,7 @@ class Acceptor:
         return self._sock.fileno() >= 0
 
     def accept(self, admit: Admit) -> None:
-        """Accept the waiting connections, and call `admit(socket, address)` for each."""
+        """Accept waiting connections; call `admit(socket, address)` for each within the limits."""
         for _ in range(_ACCEPT_COUNT_MAX):
             if self.again_at != _NEVER:
                 return
@@ -63,8 +63,8 @@ class Acceptor:
             except BlockingIOError:
                 return
             except OSError as error:
-                # Without free descriptors the connection stays in the queue, and the poller reports
-                # it again at once: pause, instead of a busy loop.
+                # Without descriptors or memory the connection stays in the queue, and the next poll
+                # reports it again: pause, instead of a busy loop.
                 if error.errno in _OUT_OF_RESOURCES:
                     self._reports.short_of(error)
                     self._pause(_PAUSE_S)
@@ -78,7 +78,7 @@ class Acceptor:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 admit(sock, peer)
             except OSError:
-                sock.close()  # the peer has already closed the connection
+                sock.close()  # for example, the peer has already closed the connection
 
     def entered(self, host: str) -> None:
         """Count a connection from `host` that was opened."""
@@ -93,7 +93,7 @@ class Acceptor:
             del self._counts[host]
 
     def resume(self) -> None:
-        """End the pause if its time has passed."""
+        """End a pause in accepting if its time has passed."""
         if self.again_at <= self._loop.now:
             self.again_at = _NEVER
             self._loop.poller.modify(self.fd, READ)

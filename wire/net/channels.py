@@ -75,8 +75,8 @@ class SocketChannels:
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
         """Begin to connect. A CONNECTED or CLOSED event follows, even if `host` cannot be resolved.
 
-        The channel tries each address of `host` in turn. It begins behind the address that the last
-        ended connection to this host and port had.
+        The channel tries each address of `host` in turn. It begins after the address of the last
+        ended connection to this host and port.
         """
         timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
         first_size_max = min(self._frame_size_max, FIRST_FRAME_SIZE_MAX)

@@ -113,7 +113,7 @@ class Connecting:
         return failed
 
     def _in_turn(self, host: str, port: int) -> list[Address]:
-        """Return the addresses of a host, beginning behind the last used address."""
+        """Return the host's addresses, beginning after that of its last ended connection."""
         addresses = resolve(host, port)
         last = self._sockets.left.get((host, port))
         if last not in addresses:
@@ -141,7 +141,7 @@ class Connecting:
                 sock.setsockopt(socket.SOL_SOCKET, option, value)
             try:
                 code = sock.connect_ex(address)
-            except OSError as error:  # no OverflowError: a port out of range is the caller's bug
+            except OSError as error:  # a port out of range raises OverflowError: the caller's bug
                 code, failure = error.errno or -1, error_text(error)
             if code in {0, EINPROGRESS, EWOULDBLOCK}:
                 channel.deadline = self._clock() + channel.timeout_s

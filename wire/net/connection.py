@@ -53,7 +53,7 @@ if TYPE_CHECKING:
             """Either side has ended the connection."""
 
         def turn(self) -> int | None:
-            """Do the work that is due; return the milliseconds until the next, None for never."""
+            """Do the work that is due; return the milliseconds until more is, None for never."""
 
 
 _GATHER_SIZE = 256 * 1024
@@ -114,9 +114,9 @@ class Connection:
     def respond_with(self, make: Make) -> None:
         """Answer as `respond` does, with the result of `make()`. Any thread may call it.
 
-        The listener's thread calls `make`. If it is the caller, in the middle of another
-        connection's request, it calls `make` at once: the parked client gets its answer before that
-        other request is finished.
+        The listener's thread calls `make`. If `respond_with` is called in that thread, while it
+        handles another connection's request, it calls `make` at once: the parked client gets its
+        answer before that other request is finished.
         """
         host = self._host
         if self._is_parked and self.is_open and host.loop.is_this_thread:
@@ -125,7 +125,7 @@ class Connection:
             host.loop.post(self, Connection._answer, make)
 
     def close(self) -> None:
-        """Close the connection after the answers given so far are written. For any thread."""
+        """Close the connection once the answers so far are written. Any thread may call it."""
         self._is_closing = True
         self._host.loop.post(self, Connection.go_on, None)
 
@@ -199,7 +199,7 @@ class Connection:
     def go_on(self, _: object = None) -> None:
         """Handle the received frames and read on, unless an answer is unwritten.
 
-        While a request is parked no other is handled.
+        While a request is parked, no other request of the connection is handled.
         """
         if self._queue.size:
             return  # `write` calls this again
@@ -211,7 +211,7 @@ class Connection:
         if received.buffer is not None and received.start < received.end and not self._is_parked:
             self._handle_frames(memoryview(received.buffer), received.start, received.end)
         if self.is_open and not (self._queue.size or received.is_starved):
-            # Wait for READ even while a request is parked: see `_mute`.
+            # Wait for READ even while a request is parked, to save system calls: see `_mute`.
             self.wait_for(READ)
 
     def hang_up(self, mask: int) -> None:
@@ -266,12 +266,12 @@ class Connection:
         self._sock.close()
 
     def abandon(self) -> None:
-        """Close this process's descriptor: the connection belongs to another process."""
+        """In a forked child: close this process's descriptor; the parent keeps the connection."""
         self.is_open = False
         self._sock.close()
 
     def _answer(self, make: Make) -> None:
-        """Write the answer of the parked request, then go on with bytes received meanwhile."""
+        """Answer the parked request with `make()`, then handle the bytes received meanwhile."""
         assert self._is_parked, "a response without a request that waits for one"
         host, received = self._host, self._received
         buffers = make()
@@ -347,7 +347,7 @@ class Connection:
             received.set_aside(view, start, end)
             received.starve(self)
             self.wait_for(0)
-            # From now on the connections that hold the memory have tighter deadlines.
+            # Sweep at once: from now on the connections that hold memory have tighter deadlines.
             host.sweep_by(host.loop.now)
 
     def _send(self, buffers: Buffers) -> bool:
@@ -471,7 +471,7 @@ class Connections:
         now = self.loop.now
         self._acceptor.resume()
         next_at = self._acceptor.again_at
-        # A connection without a deadline gets one again when its request is answered.
+        # A connection whose request is parked gets a deadline with its answer: sweep by `latest`.
         latest = now + self.limits.idle_ms / 1_000
         for connection in list(self.by_fd.values()):
             deadline = connection.deadline()
@@ -485,6 +485,6 @@ class Connections:
         self.sweep_at = max(next_at, now + _SWEEP_S)
 
     def _too_much_unread(self, slowest: Connection) -> None:
-        """Drop, in the next turn, the connection whose peer has stalled for the longest time."""
+        """Post the drop of the connection whose peer has stalled for the longest time."""
         self.reports.cut_off(slowest, "unread", "too many bytes of answers are not read")
         self.loop.post(slowest, lambda connection, _: self.drop(connection), None)

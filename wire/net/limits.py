@@ -79,7 +79,7 @@ def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits)
 
 
 def size_needed(view: memoryview, start: int, end: int, limits: ListenerLimits) -> int:
-    """Return how many bytes from `start` on must arrive next: the whole frame, or its head."""
+    """Return how many bytes from `start` on are needed next: first the head, then the frame."""
     if end - start < SIZE.size:
         return SIZE.size
     (size,) = size_at(view, start)

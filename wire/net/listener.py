@@ -124,7 +124,7 @@ class Listener:
                 connection = connection_of(fd)
                 try:
                     if connection is None:
-                        # The waker, the acceptor, or a connection that was dropped in this turn.
+                        # `fd` is of the waker, the acceptor, or a connection dropped in this turn.
                         has_newcomers |= not loop.was_woken(fd) and fd == self._acceptor.fd
                     elif mask == READ:
                         connection.receive()
@@ -139,10 +139,10 @@ class Listener:
                         self.connections.failed(connection, error)
             if has_newcomers:
                 # Accept last: a new connection may reuse the descriptor of a connection that was
-                # dropped in this turn, and must not get that one's events.
+                # dropped in this turn, and must not get the events of the dropped connection.
                 self._accept()
             timeout = self._finish_turn()
-        # Write the answers that were given before the end, as far as the sockets take them.
+        # Write the answers given before the loop ended, as far as the sockets take them.
         self.connections.take_late()
 
     def _finish_turn(self) -> float | None:
@@ -157,7 +157,7 @@ class Listener:
                 connections.take_late()
             try:
                 delay_ms = self._service.turn()
-            except Exception as error:  # as in `_run`; the delay keeps it from failing in a loop
+            except Exception as error:  # the loop goes on; a delay avoids a busy loop of errors
                 self.reports.failed("a service failed in its turn", error)
                 delay_ms = 1_000
             if not loop.late:

@@ -153,7 +153,7 @@ class Received:
             self._resize(0)
 
     def keep(self, view: memoryview, start: int, end: int, now: float) -> bool:
-        """Keep view[start:end], with room behind it to read the rest of its first frame.
+        """Copy view[start:end] to this buffer, with room to read the rest of the first frame in it.
 
         The buffer grows with the received bytes, so that a peer cannot take memory by announcing a
         large size. If there is no memory, change nothing and return False.
@@ -210,7 +210,7 @@ class Received:
         return True
 
     def lend(self) -> None:
-        """Leave the buffer of a parked request to the service; it still counts as used memory."""
+        """Leave a parked request's buffer to the service; it still counts as used memory."""
         if self.buffer is None:
             self._memory.renew_view()
             return
@@ -218,7 +218,7 @@ class Received:
         self._memory.count(self._lent_size)
 
     def take_back(self) -> None:
-        """Stop counting the parked request's buffer: it was answered, or the client is gone."""
+        """Stop counting a parked request's buffer: the request was answered or its client left."""
         if self._lent_size:
             self._memory.count(-self._lent_size)
             self._memory.done_with(self)
@@ -248,8 +248,8 @@ class Received:
         """Return the time by which the incomplete frame must have arrived."""
         limits, size = self._limits, self._needed
         if self._memory.starved and not self.is_starved:
-            # Others wait for this memory, so the deadline counts the bytes that have come, not the
-            # whole frame: a peer that stalls must not hold the memory as long as for a whole frame.
+            # While other connections wait for this memory, allow only the time for the bytes that
+            # have come, not for the whole frame: a stalled peer must soon give the memory back.
             size = min(size, self.end - self.start)
         return self.started_at + limits.frame_grace_ms / 1_000 + size / limits.frame_rate_min
 

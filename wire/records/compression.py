@@ -122,7 +122,7 @@ def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
         output.append(piece)
         room -= len(piece)
         rest = stream.unused_data
-        # Like Java's GZIPInputStream: ignore bytes after a member that do not begin another one.
+        # Like Java's GZIPInputStream: ignore bytes after a member that do not begin a next member.
         if not rest.startswith(GZIP_MAGIC):
             return b"".join(output)
 
@@ -188,7 +188,7 @@ def _lz4(data: Buffer, level: int | None, magic: int) -> bytes:
         store_size=False,
     )
     if magic == 0:
-        # KAFKA-3160: readers of magic 0 expect the checksum to start at the frame's magic.
+        # KAFKA-3160: readers of magic 0 expect the header's checksum to cover the frame's magic.
         wrong = xxh32_small(compressed[:6]) >> 8 & 0xFF
         compressed = compressed[:6] + bytes((wrong,)) + compressed[7:]
     return compressed
@@ -264,7 +264,7 @@ def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
                 if position >= len(source):
                     raise CorruptPayload("zstd: the frame ends early")
                 # The library returns the whole output of the input that it gets, and 4 bytes of
-                # input can become 128 KiB. So it gets only as much as may fit into the room left.
+                # input can become 128 KiB. So pass only as much as may fit into the room left.
                 step = max(256, room // ZSTD_BLOCK_SIZE_MAX * ZSTD_BLOCK_BYTES_MIN)
                 piece = stream.decompress(source[position : position + step])
                 if len(piece) > room:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer
 
     class Batch(Protocol):
-        """The part of `RecordBatch` that the readers in `decode/` use: it imports these readers."""
+        """The parts of a `RecordBatch` for the readers in `decode/`, which `batch.py` imports."""
 
         attributes: int
         base_offset: int

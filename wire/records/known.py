@@ -48,15 +48,15 @@ class Known:
         # Caches for decoding. Unless a text names another key, the key is (size of all records of a
         # batch, number of records).
         self.shapes: Kept[tuple[int, int], Any] = Kept(512)
-        """The `Shape` of such batches: see `uniform`. Up to 150 B a record."""
+        """The `Shape` of batches of this size and count: see `uniform`. Up to 150 B a record."""
         self.shape_sightings: Kept[tuple[int, int], int] = Kept(1024)
-        """How many such batches were read while their shape was unknown."""
+        """How many batches of this size and count were read while their shape was unknown."""
         self.shape_readers: Kept[tuple[int, int], Any] = Kept(64)
         """(size of a batch, number of records) -> a `uniform._Reader`. 80 B a record."""
         self.layouts: Kept[tuple[int, int], Any] = Kept(16)
-        """The `Layout` of such batches: see `layouts`. About 40 B a record."""
+        """The `Layout` of batches of this size and count: see `layouts`. About 40 B a record."""
         self.layout_sightings: Kept[tuple[int, int], None] = Kept(1024)
-        """The keys are the sizes and counts of batches that were read before. Values are unused."""
+        """Sizes and counts read once: the next batch's layout is remembered. Values are unused."""
         self.unpackers: Kept[tuple[int, tuple[tuple[int, int], ...], int], Any] = Kept(256)
         """(stride, places and sizes of fields, number of records) -> the `Struct` that cuts these
         fields out: see `runs._unpacker`."""

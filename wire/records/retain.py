@@ -174,7 +174,7 @@ def _timestamp_delta(data: bytes, start: int) -> tuple[int, int, int]:
 
 
 def _with_delta(data: bytes, start: int, end: int, delta: int) -> bytes:
-    """Return the record at data[start:end] with another timestamp delta."""
+    """Return the record at data[start:end] with `delta` as its timestamp delta."""
     _, body, rest = _timestamp_delta(data, start)
     record = data[body : body + 1] + encode_varint(delta) + data[rest:end]
     return encode_varint(len(record)) + record

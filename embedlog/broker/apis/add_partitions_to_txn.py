@@ -98,7 +98,7 @@ def _answer_one(
 
     if not transaction.transactional_id:
         return result(lambda _place: ErrorCode.INVALID_REQUEST)
-    # Brokers also add the partitions of `__consumer_offsets`.
+    # No topic is refused as internal: brokers add partitions of `__consumer_offsets`.
     problems = _problems(broker, topics, internal=frozenset())
     if problems:
         return result(lambda place: problems.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED))

@@ -99,7 +99,7 @@ def _error_of(broker: Broker, place: TopicPartition) -> int:
     try:
         broker.replica_manager.partition(*place)
     except errors.NotLeaderOrFollower:
-        return ErrorCode.REPLICA_NOT_AVAILABLE  # this replica was lost, and another replica leads
+        return ErrorCode.REPLICA_NOT_AVAILABLE  # this replica was lost, and another broker leads
     except errors.KafkaStorageError:
         pass
     return ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,8 +1,8 @@
 """DescribeCluster (api key 60), versions 0-2: the cluster's id, controller and nodes.
 
 v1 endpoint type: 1 for brokers, 2 for controllers, which do not listen in embedlog. v2 fenced
-brokers. The answer names the first live broker as the controller, because librdkafka's admin client
-would wait for a controller for ever.
+brokers. The answer names the first live broker as the controller: without a controller in the
+answer, librdkafka's admin client would wait for ever.
 """
 
 from __future__ import annotations

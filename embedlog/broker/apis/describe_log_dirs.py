@@ -55,7 +55,7 @@ def handle(
             if path is None:
                 if broker.image.is_lost(partition, broker.node_id):
                     continue
-                # A coordinator's partition has no log before it is used: list it with size 0.
+                # A coordinator's partition has no log before its first use: list it with size 0.
                 path = first
             described = _describe(partition.partition, sizes[path].get(place, 0))
             found[path].setdefault(topic.name, []).append(described)

@@ -1,8 +1,8 @@
 """DescribeQuorum (api key 55), versions 0-2: the quorum of the metadata log.
 
-embedlog has one controller. But every broker names that role in `process.roles`, so all brokers
-appear as voters, as tools expect. v1 times of the last fetch and of the last time caught up. v2
-error messages, and the voters' listeners.
+embedlog has one controller. But the `process.roles` of every broker contain "controller", so all
+brokers appear as voters, as tools expect. v1 times of the last fetch and of the last time caught
+up. v2 error messages, and the voters' listeners.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:
 
 
 def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
-    """Describe a broker as a voter. A live one counts as caught up, a fenced one as never seen."""
+    """Describe a broker as a voter: caught up if it is live, never seen if it is fenced."""
     seen_ms = _NEVER if broker.image.brokers[node_id].is_fenced else now_ms
     return ReplicaState(
         replica_id=node_id,
-        replica_directory_id=ZERO_UUID,  # voters in a setting have no directory id
+        replica_directory_id=ZERO_UUID,  # as for voters in controller.quorum.voters
         log_end_offset=broker.image.end_offset,
         last_fetch_timestamp=seen_ms,
         last_caught_up_timestamp=seen_ms,

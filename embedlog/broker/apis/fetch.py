@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from wire.schemas.fetch import FetchRequest
 
 TARGET_SIZE = 4 * 1024 * 1024
-"""An answer takes no further partition once it has this many bytes of records. librdkafka read
-100-byte records 1.3 to 1.5 times faster than with answers of 50 MiB, and records of 1 KiB as
+"""Once an answer has this many bytes of records, no further partition is read for it. librdkafka
+read 100-byte records 1.3 to 1.5 times faster than with answers of 50 MiB, and records of 1 KiB as
 fast."""
 
 _FIRST_WITH_TIMESTAMPS = 2
@@ -127,8 +127,8 @@ def _make_older(read: FetchRead, version: int) -> None:
             data[index] = refusal(asked.partition, errors.CorruptMessage(str(error)))
             continue
         if version < _FIRST_WITH_ANSWER_LIMIT:
-            # Cut the last message at the client's limit. Half a message tells these clients that
-            # their limit is too small.
+            # Cut the last message at the client's limit. Half a message tells clients before v3
+            # that their limit is too small.
             records = records[: asked.max_bytes]
         found.records = records
 

@@ -45,8 +45,8 @@ def handle(
 
 
 def _question(asked: OffsetFetchRequestGroup) -> Hashable:
-    # `few_of_each` limits repeated groups, because a short entry may have a long answer. An entry
-    # with topics is as long as its answer, so it never counts as repeated.
+    # An entry without topics is short but may have a long answer, so `few_of_each` limits repeated
+    # groups. An entry with topics is as long as its answer, so it never counts as repeated.
     return asked.group_id if asked.topics is None else id(asked)
 
 

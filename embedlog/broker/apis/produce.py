@@ -316,7 +316,7 @@ def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Pa
 def _found_before(
     produce: _Produce, topic: str, data: PartitionProduceData
 ) -> errors.KafkaError | None:
-    """Return an error in the records that Kafka reports in place of NOT_LEADER_OR_FOLLOWER."""
+    """Return an error in the request, which Kafka reports rather than NOT_LEADER_OR_FOLLOWER."""
     try:
         records = _acceptable(produce, topic, data)
         if produce.version >= _FIRST_WITH_BATCHES_ONLY:
@@ -401,7 +401,7 @@ def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionPro
     if code == ErrorCode.KAFKA_STORAGE_ERROR or error.told_with_message:
         answer.error_message = error.message  # such as "No space left on device", and the path
     if error.record_errors:
-        # Kafka sends its own message only if it also names the records.
+        # As in Kafka, an error that names the records is sent with its own message.
         answer.error_message = error.message
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)

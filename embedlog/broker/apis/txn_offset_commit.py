@@ -44,7 +44,7 @@ _FIRST_WITH_LOADING = 2
 _FIRST_WITH_IDS = 6
 _COMMIT_BY_NAMES = 8
 _COMMIT_BY_IDS = 10
-"""The versions of OffsetCommit that name topics by name and by id, as this request does."""
+"""The request is handled like an OffsetCommit of version 8 (topic names) or 10 (topic ids)."""
 
 
 def handle(

@@ -86,7 +86,7 @@ def _write(
     try:
         written = _append(broker, marker, topic, index, batch)
     except errors.NotLeaderOrFollower:
-        # As in Kafka, a follower has another error than a broker without a replica.
+        # As in Kafka, the error depends on whether this broker has a replica.
         known = broker.image.partition(topic, index)
         is_follower = known is not None and broker.node_id in known.replicas
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -192,8 +192,8 @@ class AdminCalls:
     ) -> dict[TopicPartition, V | KafkaError]:
         """Send requests to the partitions' leaders; return each partition's value or error.
 
-        `take` returns (error code, value) by partition for a response. If a leader has moved, its
-        partitions are requested again.
+        `take` returns (error code, value) by partition for a response. A partition whose
+        leader has moved is requested again.
         """
         outcomes: dict[TopicPartition, V | KafkaError] = {}
         left = list(items)
@@ -221,7 +221,7 @@ class AdminCalls:
                     continue
                 for key in keys:
                     answer = answers.get(key)
-                    # If the response lacks the partition, no error code says why.
+                    # If the response lacks the partition, report this as UNKNOWN_SERVER_ERROR.
                     code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer[0]
                     if answer is None or code:
                         outcomes[key] = error_for(code, str(key))

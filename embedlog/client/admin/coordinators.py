@@ -93,7 +93,7 @@ class CoordinatorCalls:
         `request_for(groups, version)` builds a request of class `kind`; if the version is below
         `several_since`, `groups` has only one group. `take(response, groups)` reads the answer. If
         a group's coordinator is unavailable, has moved or is loading, the request is repeated until
-        the time is over. After that the group has the coordinator's error.
+        the time is over; then the result is the coordinator's error.
 
         Raises:
             TimedOut: a coordinator, or the broker that looks it up, does not answer.

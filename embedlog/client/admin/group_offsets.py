@@ -114,7 +114,7 @@ class GroupOffsetAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, None]:
-        """Store offsets for a group without members. A group with members: UnknownMemberId.
+        """Store offsets for a group. If it has members, the error is UnknownMemberId.
 
         Raises:
             KafkaError: the group or its coordinator has an error; nothing was stored.

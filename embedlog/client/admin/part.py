@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AdminPart:
-    """Base of the parts. Each part has some of the calls; `Admin` inherits all parts.
+    """Base of the admin client's parts. Each has some of the calls; `Admin` inherits all parts.
 
     `Admin` also sets these attributes.
     """

@@ -102,8 +102,8 @@ class ReplicaAdmin(AdminPart):
     ) -> ItemResults[TopicPartition, None]:
         """Elect leaders of partitions, by default of all partitions.
 
-        `election_type` is an `ElectionType`. If a partition already has the right leader, its error
-        is ElectionNotNeeded. If `partitions` is None, the results leave out such partitions.
+        `election_type` is an `ElectionType`. A partition that already has the right
+        leader gets the error ElectionNotNeeded; if `partitions` is None, the results leave it out.
         """
         from wire.schemas.elect_leaders import ElectLeadersRequest, TopicPartitions
 
@@ -317,7 +317,7 @@ def _directories(
 ) -> dict[TopicPartition, ReplicaLogDirectories]:
     found: dict[TopicPartition, ReplicaLogDirectories] = {}
     for directory in described:
-        # A failed directory reports no replicas.
+        # A failed directory (KAFKA_STORAGE_ERROR) has no replicas, which is no error of the call.
         if directory.error_code not in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
             raise error_for(directory.error_code, directory.log_dir)
         for topic in directory.topics:

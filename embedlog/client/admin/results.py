@@ -144,11 +144,11 @@ def results_of(outcomes: Mapping[K, V | KafkaError]) -> ItemResults[K, V]:
 
 
 def handed_out(found: T, call: str) -> T:
-    """Return a call's result for the user. From now on `ItemResults` warn if nobody looks at them.
+    """Return a call's result for the user; if it is `ItemResults`, a copy that can warn.
 
-    The warning comes when the last reference to the results goes. Therefore the user gets a copy:
-    the call's frames may refer to the original until the next garbage collection, because an error
-    of a broker in this process refers to the frames.
+    The copy warns when its last reference goes, if nobody looked at its errors. The original would
+    warn late: an error of a broker in this process refers to the call's frames, and they refer to
+    the original until the next garbage collection.
     """
     if not isinstance(found, ItemResults):
         return found

@@ -95,7 +95,7 @@ class Assignor:
     """Base of the assignors. An assignor of your own needs only `name` and `assign`."""
 
     name = ""
-    """The name in JoinGroup; all members must have one name in common."""
+    """The assignor's name in JoinGroup. All members must offer at least one common assignor."""
     protocols: tuple[int, ...] = (EAGER,)
     """The rebalance protocols that the assignor supports.
 
@@ -112,7 +112,7 @@ class Assignor:
         raise AssertionError(f"{type(self).__name__} has no assign()")
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        """Called when this member has got its new `assignment`; may remember it."""
+        """Called when this member has got its new `assignment`. An assignor may remember it."""
 
 
 def members_by_topic(members: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Sticky balance for members with equal subscriptions: keep partitions that fit, deal the rest.
 
-The quota is the number of partitions by the number of members, rounded down. Each member gets the
+The quota is the number of partitions divided by that of members, rounded down. Each member gets the
 quota, and some members get one more. A partition goes to a member near it if possible. The steps
 are Kafka's, so that the result does not depend on which client is the leader.
 """
@@ -48,10 +48,10 @@ class _Dealing:
         self._hungry: list[str] = []
         """Members below the quota."""
         self._full: deque[str] = deque()
-        """Members with exactly the quota, while some of them can still get one more."""
+        """Members with exactly the quota; empty once no member can get one more than that."""
 
     def keep(self, member_id: str, mine: list[TopicPartition]) -> None:
-        """Let a member keep as many of `mine` as fit. Requires: called in order of member ids."""
+        """Let a member keep as many of `mine` as fit. Requires: calls in order of member ids."""
         mine.sort(key=lambda each: (each.partition, each.topic))
         size = self._quota
         if len(mine) < size:
@@ -80,9 +80,9 @@ class _Dealing:
         return left
 
     def deal(self, free: Iterable[TopicPartition]) -> None:
-        """Give every partition to a member: in turn to members below the quota, then to full ones.
+        """Give every partition to a member. Members below the quota come first, in turn.
 
-        A full member gets only one partition more.
+        The rest goes to members with exactly the quota, one partition each.
         """
         turn = 0
         for partition in free:

@@ -29,7 +29,7 @@ def member_racks(members: Mapping[str, MemberSubscription]) -> dict[str, str]:
 
 
 class Nearness:
-    """Finds the members near a partition: a replica of it is in the member's rack."""
+    """Finds the members near a partition: members in the rack of one of its replicas."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Nearness:
         return self._of_member.get(member_id) in self._of_partition[partition]
 
     def may_keep(self, member_id: str, partition: TopicPartition) -> bool:
-        """Whether the member is near or has no rack, or racks do not matter."""
+        """True if the member is near the partition or has no rack, or if racks do not matter."""
         return (
             not self.matters
             or member_id not in self._of_member

@@ -75,7 +75,7 @@ class _TopicShare:
         self._larger_left -= len(mine) > self._quota >= len(mine) - len(given)
 
     def fill(self, may_have: Callable[[str, TopicPartition], bool]) -> None:
-        """Give each member as many partitions as it has room for: the first that it may have."""
+        """Give each member the first unassigned partitions that it may have, up to its room."""
         for member_id in self.members:
             suited = [each for each in self.left if may_have(member_id, each)]
             chosen = suited[: self.room(member_id)]
@@ -87,8 +87,7 @@ def _assign_by_rack(shares: list[_TopicShare], homes: Mapping[str, str], racks: 
     """Give members partitions with a replica in their rack; a member without a rack may have any.
 
     Topics with the same members and the same partition count are assigned together, even if racks
-    matter for only one of them. A topic that shares these with no other topic is assigned here only
-    if racks matter for it.
+    matter for only one of them. Any other topic is assigned here only if racks matter for it.
     """
 
     def matters(share: _TopicShare) -> bool:
@@ -123,8 +122,8 @@ def _assign_rows(
 ) -> None:
     """Assign topics with the same members and partition count, `count`.
 
-    Partition n of all topics goes to one member: the first that has room and is near all of them,
-    if there is one.
+    Partition n of all these topics goes to the first member that has room in each topic and is near
+    each of the partitions. If there is none, they stay unassigned.
     """
     for number in range(count):
         row = [(share, TopicPartition(share.topic, number)) for share in alike]

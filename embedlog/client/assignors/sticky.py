@@ -43,7 +43,7 @@ class Claim:
 
 
 class StickyAssignor(Assignor):
-    """Sticky in the eager protocol: members remember the partitions that they have to give up."""
+    """Eager and sticky: members give up all partitions, but claim them again in their user data."""
 
     name = "sticky"
 
@@ -67,7 +67,7 @@ class StickyAssignor(Assignor):
 
 
 def encode_claim(claim: Claim) -> bytes:
-    """Encode user data of version 1."""
+    """Encode a claim as version 1 of the user data."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in claim.partitions:
         by_topic.setdefault(topic, []).append(number)

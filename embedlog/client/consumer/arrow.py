@@ -50,7 +50,7 @@ def views(buffer: memoryview, positions: Any, sizes: Any) -> Any:
     source = np.frombuffer(buffer, np.uint8)
     if source.size and count:
         steps = np.arange(_INLINE_SIZE_MAX)
-        # A head, the first 12 bytes, may reach past the end of its value: clear the bytes there.
+        # `heads` has 12 bytes of each value; the bytes past the end of a shorter value become 0.
         heads = source[np.clip(positions[:, None] + steps, 0, source.size - 1)]
         heads[steps >= sizes[:, None]] = 0
         is_inline = sizes <= _INLINE_SIZE_MAX

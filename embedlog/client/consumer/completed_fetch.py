@@ -71,7 +71,7 @@ class CompletedFetch:
         """Number of rows in `_rows`; `_index` is the next row to take."""
         self._records: Iterator[ConsumerRecord] = iter(())
         self._records_index = -1
-        """Index in `_rows` of the record that `_records` yields next; -1 if it is outdated."""
+        """Index in `_rows` of the next record of `_records`; -1 if `_records` is outdated."""
 
     def take(self, count_max: int, *, several: bool = False) -> Rows:
         """Return up to `count_max` records of one batch and move the position past them.

@@ -101,12 +101,12 @@ class ConsumerDriver:
                 self._raise_woken()
             now_ms = self._clock.monotonic_ms()
             if self._fetcher.take_arrived(now_ms):
-                # Most likely these are records: collect them before the next pass.
+                # The answers most likely have records: collect them before the next pass.
                 found = collect()
                 if found is not None:
                     return found
             if now_ms >= deadline:
-                # Return records that arrived at the last moment.
+                # Time is over: one more pass takes records that arrived at the last moment.
                 self._advance(now_ms)
                 return collect()
 
@@ -128,7 +128,7 @@ class ConsumerDriver:
             coordinator.duty.start()
         return delay
 
-    # Waiting for something else
+    # Calls that wait for anything but records
 
     def until(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
         """Advance positions and fetches, but no rebalance, until `is_done()`; False on timeout."""

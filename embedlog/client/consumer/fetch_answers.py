@@ -64,7 +64,7 @@ class FetchAnswers:
         for topic in response.responses:
             name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
             for data in topic.partitions:
-                # A plain tuple equals the `TopicPartition` key; to create it takes a tenth as long.
+                # A plain tuple equals the `TopicPartition` key; creating it takes a tenth as long.
                 asked = sent.partitions.get((name, data.partition_index))
                 if asked is None:
                     continue
@@ -87,7 +87,7 @@ class FetchAnswers:
             self._learn(leaders, response.node_endpoints, sent)
 
     def delay(self, now_ms: int) -> int | None:
-        """Return milliseconds until a fetch is useful; None if it takes an answer to make it so."""
+        """Return milliseconds until a fetch is useful; None if only an answer can change that."""
         if self._goes_on:
             self._goes_on = False
             return 0
@@ -104,7 +104,7 @@ class FetchAnswers:
         endpoints: Iterable[NodeEndpoint],
         sent: SentFetch,
     ) -> None:
-        """Use the leaders that a broker named, if their epochs are newer (KIP-951)."""
+        """Use the leaders that a broker named if their epochs exceed the known ones (KIP-951)."""
         known = {key: self._metadata.leader_epoch(*key) for key in leaders}
         self._metadata.learn_leaders(leaders, endpoints)
         for key, before in known.items():
@@ -115,7 +115,7 @@ class FetchAnswers:
     def _failed(self, sent: SentFetch, error: BaseException, now_ms: int) -> None:
         """Retry a failed fetch after the back-off; report the error if a retry cannot cure it.
 
-        Partitions that were read from a follower are read from their leader at once. In process the
+        Partitions that were read from a follower are read from the leader at once. In process the
         error may be a KeyboardInterrupt inside the broker: the interrupted call has already raised
         it, so it is not reported again.
         """
@@ -165,7 +165,7 @@ class FetchAnswers:
                 state.read_from_leader()
             self._metadata.request_update()
         elif buffer is self._buffer.ahead:
-            return  # no error yet: fetched again after the buffered records are polled
+            return  # report no error while earlier records are buffered: a later fetch repeats it
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
@@ -181,7 +181,7 @@ class FetchAnswers:
         return refusal
 
     def _out_of_range(self, state: PartitionState) -> None:
-        """Ask the leader if a follower does not have the offset; otherwise reset the position."""
+        """Retry at the leader after a follower's error; reset the position after the leader's."""
         if state.read_from_leader():
             state.retry_at_ms = 0
             self._goes_on = True

@@ -38,7 +38,7 @@ BROKEN_SESSION = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a whole response after which a new session helps."""
+"""Errors of a whole fetch response that a new session cures."""
 
 
 class FetchSession:
@@ -86,7 +86,7 @@ class FetchSession:
         )
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Update the session after an answer; False if it is an error, which has no partitions."""
+        """Update the session after an answer; False if that is an error, without partitions."""
         if error_code:
             # After any error but "unknown session" the broker may still hold the session: keep its
             # id, so that the next request ends it.

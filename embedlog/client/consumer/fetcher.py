@@ -4,9 +4,9 @@ Each broker has at most one open fetch request. Answers are buffered until the a
 them; over a network the next fetch is open meanwhile.
 
 A broker gets no fetch while one of its partitions has two buffered answers, or an answer that
-reaches the end of the log. Such a fetch would leave out this partition and might wait for new
-records of the others. When the application has polled the buffered records, the partition could not
-be fetched until that wait is over.
+reaches the end of the log. A fetch without this partition might wait for new records of the
+broker's other partitions. Until it ends, the partition could not be fetched, although the
+application may have polled its buffered records long before.
 """
 
 from __future__ import annotations

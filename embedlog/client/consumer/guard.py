@@ -23,8 +23,8 @@ class Guard:
     holds the duty's lock, `turn`; to get it, the call waits for at most one step of the duty.
 
     A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. Therefore a
-    single built-in call both takes a lock and records this. At worst the guard still regards the
-    interrupted thread as inside, and lets it enter again.
+    single built-in call both takes a lock and records that it is held. At worst the guard regards
+    the interrupted thread as still inside, and lets it enter again.
     """
 
     __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "last_error_type")

@@ -41,7 +41,7 @@ class HandOut:
     def records(self, count_max: int) -> ConsumerRecords | None:
         """Return up to `count_max` buffered records, or None.
 
-        If only positions moved, past markers or aborted records, the result is empty but not None.
+        If positions only moved, past markers or aborted records, the result is empty, not None.
 
         Raises:
             RecordUnreadable: the next record is damaged or a deserializer refused it.
@@ -170,7 +170,7 @@ class HandOut:
                 break
 
     def _ready(self) -> Iterator[CompletedFetch]:
-        """Yield the buffered fetches that may be handed out, and drop each when it is drained.
+        """Yield the buffered fetches of fetchable partitions; drop each fetch when it is drained.
 
         Raises the first buffered error instead, if there is one.
         """
@@ -187,7 +187,7 @@ class HandOut:
                     break
                 self._current = fetch
                 yield fetch
-                assert fetch.is_drained, key  # a caller with enough records does not resume here
+                assert fetch.is_drained, key  # a caller with enough records stops iterating
                 self._moved |= fetch.batches.moved
                 self._current = None
                 self._buffer.drop(key)

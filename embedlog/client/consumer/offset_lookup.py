@@ -51,7 +51,7 @@ class OffsetLookup(LeaderLookup):
         timestamps: Mapping[TopicPartition, int],
         arrived: Callable[[Pending[Any]], None],
     ) -> None:
-        """Any thread may call `arrived`, when an answer is there for `advance`."""
+        """`arrived` is called, by any thread, when `advance` has a new answer to take."""
         super().__init__(metadata, settings["retry.backoff.ms"], timestamps)
         self._transport = transport
         self._isolation = int(settings.get("isolation.level") == "read_committed")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerParts:
-    """The shared objects. None of them is replaced during the consumer's life."""
+    """Objects that the parts of one consumer share. None is replaced while the consumer lives."""
 
     def __init__(
         self,

@@ -162,7 +162,7 @@ class Positions:
         return bool(resets or committed or epochs)
 
     def _answered(self, key: TopicPartition) -> PartitionState | None:
-        """Return the partition's state for an answer; None if it has changed since the request."""
+        """Return the state that a look-up was for; None if it was revoked or repositioned since."""
         if key not in self._asked or not self._is_current(key):
             return None
         return self._asked.pop(key)[0]
@@ -173,7 +173,7 @@ class Positions:
             if state is None:
                 continue
             if found is None:
-                # No record is as recent as by_duration requires: use the end, as Kafka does.
+                # auto.offset.reset=by_duration found no such record: use the end, as Kafka does.
                 state.reset_to(LATEST_TIMESTAMP)
             else:
                 state.seek(found.offset, found.leader_epoch)
@@ -213,7 +213,7 @@ class Positions:
             elif end.offset < 0:
                 self._choose(state)
             else:
-                # The logs differ from this offset on: the user has not read the leader's records.
+                # From `end.offset` on, the leader's records differ from those already read.
                 state.seek(end.offset, end.leader_epoch)
                 self._proven(state)
         for error in lookup.failed.values():

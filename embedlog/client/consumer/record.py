@@ -29,7 +29,7 @@ else:
 
 
 JOINED_SIZE_MAX = 48
-"""More rows than this begin a new `RecordChunk`: joining them with others would take longer."""
+"""More rows than this begin a new `RecordChunk`: adding them to the last one would take longer."""
 
 
 class ConsumerRecord(_RecordBase):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT_INTERVAL_MS = 3_000
 IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
-"""Shorter in process: a heartbeat costs next to nothing there, and announces a rebalance."""
+"""Shorter than over a network: in process a heartbeat is cheap, and tells of a rebalance early."""
 
 _CLASSIC_ONLY = {
     "heartbeat.interval.ms": None,
@@ -51,7 +51,7 @@ def complete(settings: Settings) -> Settings:
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
     if group_id is not None and not settings["client.id"]:
-        # Set a telling client.id, because the broker begins the member's id with it.
+        # Put the group into the client.id, because the broker begins the member id with it.
         names = ("consumer", group_id, settings["group.instance.id"])
         settings["client.id"] = "-".join(name for name in names if name)
     is_classic = settings["group.protocol"] == "classic"

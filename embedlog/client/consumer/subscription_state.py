@@ -71,11 +71,11 @@ class PartitionState:
         self.offset_epoch = -1
         """Leader epoch of the last record handed out."""
         self.generation = 0
-        """Counts seeks and resets: fetched records of an older generation are dropped."""
+        """The number of seeks and resets. Records that were fetched before the last are dropped."""
         self.leader: tuple[int, int] | None = None
         """(node id, leader epoch) of the leader that confirmed the position."""
         self.read_replica: tuple[int, int] | None = None
-        """(node id, expiry in ms) of the follower that the leader prefers (KIP-392)."""
+        """Follower to fetch from, chosen by the leader (KIP-392): (node id, until when in ms)."""
         self.reset_timestamp: int | None = None
         self.is_paused = False
         self.is_revoking = False
@@ -86,7 +86,7 @@ class PartitionState:
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether the consumer may fetch the partition."""
+        """True if the position is valid and the partition is neither paused nor being revoked."""
         return self.state == FetchState.FETCHING and not self.is_paused and not self.is_revoking
 
     @property
@@ -121,7 +121,7 @@ class PartitionState:
     def read_from(self, node_id: int, until_ms: int) -> None:
         """Read from follower `node_id` until `until_ms`.
 
-        If the leader names the same follower again, the time is not prolonged.
+        If the leader chooses the same follower again, the earlier `until_ms` stays.
         """
         if self.read_replica is None or self.read_replica[0] != node_id:
             self.read_replica = node_id, until_ms
@@ -173,9 +173,9 @@ class SubscriptionType:
     TOPICS = 1
     """The group assigns partitions of named topics."""
     PATTERN = 2
-    """Like TOPICS; the consumer matches topic names with a regular expression."""
+    """The group assigns partitions of topics whose names the consumer matches with a pattern."""
     SERVER_PATTERN = 3
-    """Like PATTERN; the broker does the matching (KIP-848)."""
+    """The group assigns partitions of topics whose names the broker matches (KIP-848)."""
     ASSIGNED = 4
     """The user named the partitions."""
 
@@ -226,7 +226,7 @@ class SubscriptionState:
     def subscribe_pattern(
         self, pattern: Pattern[str], listener: ConsumerRebalanceListener | None
     ) -> None:
-        """Subscribe to the topics that `match` finds. Raises the errors of `subscribe`."""
+        """Subscribe to the topics that `match` finds. Raises IllegalState as `subscribe` does."""
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
         self.listener = listener
@@ -234,13 +234,13 @@ class SubscriptionState:
     def subscribe_server_pattern(
         self, pattern: str, listener: ConsumerRebalanceListener | None
     ) -> None:
-        """Subscribe to the topics that the broker matches. Raises the errors of `subscribe`."""
+        """Subscribe to the topics that the broker matches. Raises IllegalState as `subscribe`."""
         self._become(SubscriptionType.SERVER_PATTERN)
         self.server_pattern = pattern
         self.listener = listener
 
     def assign_by_user(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions; raise the errors of `subscribe`."""
+        """Read these partitions. Raises IllegalState if topics are subscribed."""
         self._become(SubscriptionType.ASSIGNED)
         self._assign(topic_partitions)
 
@@ -261,7 +261,7 @@ class SubscriptionState:
     # Assigned partitions
 
     def assign_from_group(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read the partitions that the group assigned."""
+        """Replace the assigned partitions by these, which the group assigned."""
         assert self.is_automatic, self.type
         self._assign(topic_partitions)
 

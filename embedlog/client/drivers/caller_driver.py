@@ -26,9 +26,9 @@ class CallerDriver(Driver):
         super().__init__(transport, step)
         self._recover = recover
         self._is_cut_short = False
-        """True if Ctrl-C ended something since `recover` was called."""
+        """True if Ctrl-C ended a pass or a wait after the last call of `recover`."""
         self._delay_ms: int | None = None
-        """The result of the last pass: ms until time makes another useful, or None."""
+        """The result of the last pass: ms until time makes another pass useful, or None."""
 
     def run(self) -> None:
         if not self._runner or self._may_run():
@@ -59,7 +59,7 @@ class CallerDriver(Driver):
                 finally:
                     self._news.stop_listening(listener)
         finally:
-            # This thread may have polled the sockets: another waiting thread takes over.
+            # This thread may have polled the sockets: wake another waiting thread to take over.
             self._news.arrived()
 
     def _pass(self) -> None:

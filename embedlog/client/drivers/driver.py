@@ -36,7 +36,7 @@ class Driver:
         """The thread that is in a pass; 0 for none."""
         self._news = News()
         self.arrived = self._news.arrived
-        """Call it when the next pass, or a waiting thread, has something to look at."""
+        """Wakes waiting threads. Call it when they, or the next pass, have something to do."""
         key = id(self)
         _drivers[key] = ref(self, lambda _: _drivers.pop(key, None))
 
@@ -71,7 +71,7 @@ class Driver:
         raise AssertionError(self)
 
     def run_if_free(self) -> None:
-        """Make a pass, unless another thread makes one, or polls and will make the next."""
+        """Make a pass, unless a thread makes one now, or polls and makes the next pass."""
         raise AssertionError(self)
 
     def exclusively(self, action: Callable[[], None]) -> None:
@@ -97,7 +97,7 @@ class Driver:
         raise AssertionError(self)
 
     def _may_run(self) -> bool:
-        """Return whether `run` may make a pass here. Requires: some thread is in a pass."""
+        """Return whether `run` may make a pass in this thread, while some thread is in a pass."""
         me = get_ident()
         return self._runner != me and not any(
             driver is not None and driver._runner == me

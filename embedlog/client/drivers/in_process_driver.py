@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class InProcessDriver(CallerDriver):
-    """A waiting thread holds no lock, so a plain lock is fair enough: no thread starves."""
+    """Drives a producer in process. No thread starves: a waiting thread holds no lock."""
 
     def __init__(self, transport: Transport, step: Step, recover: Action | None = None) -> None:
         super().__init__(transport, step, recover)
@@ -68,7 +68,6 @@ class InProcessDriver(CallerDriver):
         try:
             self._transport.wait(news, self._until_next_pass(left_ms))
         except BaseException as error:
-            # This thread may have run the broker's duties, and been interrupted before it reported
-            # one.
+            # Ctrl-C may have ended a duty of the broker here, before it completed an answer.
             self._note(error)
             raise

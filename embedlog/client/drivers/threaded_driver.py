@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ThreadedDriver(Driver):
-    """For a client over the network. Ctrl-C does not reach its thread, so it cuts no pass short."""
+    """A thread makes the passes of a producer over the network. Ctrl-C does not interrupt it."""
 
     def __init__(
         self, transport: Transport, step: Step, *, name: str = "embedlog-producer"
@@ -45,7 +45,7 @@ class ThreadedDriver(Driver):
     ) -> bool:
         if self._runner == get_ident():
             return self._is_done_inside(is_done)
-        # Only once: each pass has news for waiting threads, so they would wake each other for ever.
+        # Not in the loop: each pass wakes waiting threads, so they would wake each other for ever.
         self.run()
         deadline_ms = self._deadline_ms(timeout_ms)
         while True:

@@ -57,7 +57,7 @@ class ConnectionSetup:
         return self._credentials is not None
 
     def expect(self, cluster_id: str | None, node_id: int) -> None:
-        """Expect this node of this cluster at the next connections; None for any node."""
+        """Let any other node refuse the next connections; with `cluster_id` None no node does."""
         self._expected = cluster_id, -1 if cluster_id is None else node_id
 
     # Versions

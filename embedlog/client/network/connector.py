@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     class ChannelEvent(Protocol):
         """An event of a channel: it opened, received a `frame`, or closed for a `reason`.
 
-        `is_refused`: it closed for lack of trust; another attempt would end the same way.
+        `is_refused`: one side does not trust the other, and would refuse the next attempt.
         """
 
         channel: Any

@@ -43,7 +43,8 @@ _UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
-"""For clients without max.in.flight.requests.per.connection; they send one request at a time."""
+"""Stands for max.in.flight.requests.per.connection in clients that lack it: a limit that they
+never reach, as they send one request at a time."""
 
 
 class NetworkClient:
@@ -185,7 +186,7 @@ class NetworkClient:
         for connection in self._nodes.all():
             if connection.requests.count or connection.state != ConnectionState.DISCONNECTED:
                 self._connector.broke(connection, reason, now_ms)
-        self.writes.release()  # an interrupt may have prevented it
+        self.writes.release()  # an interrupt may have left writes held
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         now_ms = self.runtime.clock.monotonic_ms()
@@ -272,7 +273,7 @@ class NetworkClient:
                     connection, f"{type(error).__name__}: {error}", now_ms, refusal
                 )
                 if isinstance(error, KafkaError) and error.code == ErrorCode.REBOOTSTRAP_REQUIRED:
-                    # Another broker listens there (KIP-1242), so the known addresses are wrong.
+                    # Another broker listens at this address (KIP-1242): trust no known node.
                     self._nodes.forget_nodes()
             if connection.throttled_until_ms > now_ms:
                 self._due_ms = min(self._due_ms, connection.throttled_until_ms)
@@ -296,7 +297,7 @@ class NetworkClient:
         self._due_ms = now_ms  # an interrupt may come before the walk is complete
         for connection in self._nodes.all():
             self._keep_time_of(connection, now_ms)
-        # Only now, because callbacks of failed requests may have sent other requests.
+        # List the connections again: callbacks of failed requests may have sent other requests.
         connections = self._nodes.all()
         self._due_ms = min([each.next_due_ms(now_ms) for each in connections], default=NEVER_MS)
         used = [each.used_ms for each in connections if each.state == ConnectionState.READY]

@@ -40,7 +40,7 @@ class NodeConnections:
         self._nodes: dict[int, NodeConnection] = {}
         """The cluster's nodes, once Metadata named them."""
         self._coordinators: dict[int, NodeConnection] = {}
-        """Second connections to nodes; the key is COORDINATOR_NODES - node id."""
+        """Second connections, for coordinators; the key is COORDINATOR_NODES - node id."""
         self._bootstrap = {
             BOOTSTRAP_NODES - index: make(BOOTSTRAP_NODES - index, *address)
             for index, address in enumerate(addresses)

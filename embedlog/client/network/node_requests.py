@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.pending import Pending
 
 NEVER_MS = 1 << 62
-"""A time that does not come."""
+"""The due time of something that is never due."""
 
 
 class NodeRequest:
@@ -82,7 +82,7 @@ class NodeRequests:
         self._waiting.append(request)
 
     def next_to_write(self) -> NodeRequest | None:
-        """Take the oldest waiting request to write it; None without one, or without room."""
+        """Take the oldest waiting request to write it; None if none waits or may be sent."""
         if not self._waiting or len(self._in_flight) >= self._in_flight_max:
             self._in_hand = None
             return None

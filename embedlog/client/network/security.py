@@ -45,14 +45,14 @@ _NONCE_SIZE = 24
 _REAUTHENTICATES_AFTER_PERCENT = 85
 _REAUTHENTICATES_WITHIN_PERCENT = 10
 _REAUTHENTICATES_AFTER_MIN_MS = 1_000
-"""Brokers refuse an authentication that comes earlier."""
+"""Brokers refuse a new authentication of a connection within this time after the last."""
 
 
 class SslHandshakeFailed(KafkaError):
     """TLS with the peer failed: one side rejects the other's certificate or versions.
 
-    Another attempt would fail as well, so requests fail at once. The error code is not the
-    broker's.
+    Another attempt would fail as well, so requests fail at once. The error code does not
+    come from a broker.
     """
 
 
@@ -131,7 +131,7 @@ def credentials(settings: Settings, random: Random) -> Credentials:
     """Return the credentials that the settings name.
 
     Raises:
-        ConfigError: some are missing, or belong to another mechanism.
+        ConfigError: some are missing, or do not fit sasl.mechanism.
     """
     mechanism = settings["sasl.mechanism"]
     if mechanism is None:

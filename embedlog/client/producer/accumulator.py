@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
-"""A time that does not come."""
+"""The due time of something that is never due."""
 
 
 class IncompleteBatches(dict[ProducerBatch, None]):
@@ -69,14 +69,14 @@ class IncompleteBatches(dict[ProducerBatch, None]):
 
 
 class Care:
-    """Whether open batches are looked at without a further call of the producer."""
+    """Whether open batches will be sent without a further call of the producer."""
 
     def __init__(self) -> None:
         self.is_armed = False
-        """True if a later pass will look at open batches without a further call."""
+        """True if `UnattendedPasses`, an event loop or a commit will send open batches."""
         self.is_relied_on = False
-        """True if such a pass sent a batch since a caller last waited for one. Then the next new
-        batch is reported at once, which ends a long pause."""
+        """True if a thread sent a batch since a caller last waited for one. A new batch then sets
+        `needs_attention`, which ends the thread's pause."""
 
 
 class RecordAccumulator:
@@ -102,7 +102,7 @@ class RecordAccumulator:
         """True if a batch was closed since the last look, or begun while `care` is not armed."""
         self.care = Care()
         self._clock = clock
-        # Otherwise a producer with little memory could never begin a batch.
+        # If batch.size exceeded buffer.memory, the producer could never begin a batch.
         self._batch_size: int = min(settings["batch.size"], self.pool.total)
         self._limit = self._batch_size - BATCH_OVERHEAD
         self._is_exact = is_exact
@@ -269,7 +269,7 @@ class RecordAccumulator:
                         queue.topic.produced(queue, batch.size)
                 del self.active[queue]
                 if queue.batches:
-                    self.active[queue] = None  # it comes last now
+                    self.active[queue] = None  # moves it to the end
                 if is_single:
                     return found
         self.next_due_ms = next_due_ms
@@ -306,7 +306,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Take batches created by `created_max_ms`; also return when the next one was created."""
+        """Take batches created by `created_max_ms`; return also the next `created_ms`."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:

@@ -226,7 +226,7 @@ class ProducerBatch:
     `size` is an estimate of its bytes before compression, at most `size_limit`.
     """
 
-    # `send(...).result()` makes one batch per record: defaults of the class cost it nothing.
+    # Class attributes: they cost nothing in `send(...).result()`, one batch per record.
     memory = 0
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
@@ -235,7 +235,7 @@ class ProducerBatch:
     """True if `send_batch` made it: nobody needs one record's metadata."""
     is_closed = False
     is_wanted = False
-    """True if a caller waits for it: it is sent even if it has room."""
+    """True if a caller waits for the batch: it is sent even if it has room."""
     is_split_product = False
     queue: Any = None
     """Its `PartitionQueue`; None for a batch that failed at once."""
@@ -244,7 +244,7 @@ class ProducerBatch:
     """Producer id, epoch and first sequence."""
     is_transactional = False
     overtaken_count = 0
-    """Later batches of its partition that were acknowledged before it."""
+    """Number of later batches of the partition that were acknowledged before this batch."""
     attempts = 0
     retry_at_ms = 0
     leader: PartitionInfo | None = None
@@ -252,12 +252,12 @@ class ProducerBatch:
     topic_id = bytes(16)
     """The topic id of its last attempt, which the answer names even if the topic has a new id."""
     is_on_wire = False
-    """True if it was sent and its outcome is unknown."""
+    """True if the batch was sent and its outcome is unknown."""
     may_be_written = False
     """True if an attempt had no answer, or an answer that leaves open if the batch is written."""
     last_error: Exception | None = None
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
-    """None until it is known."""
+    """None until the outcome is known."""
     is_done = False
     """True once the outcome is known and the callbacks have run."""
     on_done: Callable[[ProducerBatch], None] | None = None
@@ -305,7 +305,7 @@ class ProducerBatch:
         self.callbacks.append((index, callback))
 
     def trim(self, count: int) -> None:
-        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        """Keep `count` records; drop the part of a record that a KeyboardInterrupt left."""
         self.records.trim(count)
         while self.callbacks and self.callbacks[-1][0] >= count:
             self.callbacks.pop()
@@ -318,7 +318,7 @@ class ProducerBatch:
         value: bytes | None,
         headers: Headers | None,
     ) -> bool:
-        """Return whether the record fits, counted to the byte."""
+        """Return whether the record fits into the batch, by the exact sizes of all records."""
         records = self.records
         count = len(records.values)
         if headers is None and estimate <= SMALL_VALUE_MAX and self.small_size_limit:
@@ -333,7 +333,7 @@ class ProducerBatch:
         return self.size + size <= self.size_limit
 
     def is_full(self) -> bool:
-        """Return whether it is full, counted to the byte."""
+        """Return whether the batch is full, by the exact sizes of its records."""
         self.size = self.records.measure()
         return self.size >= self.size_limit
 
@@ -366,7 +366,7 @@ class ProducerBatch:
         return encoded
 
     def encode_built(self) -> BuiltBatch | None:
-        """Return the record batch in a form that the log need not check, if it has one."""
+        """Return the batch in the form that the log need not check; None if it has to be bytes."""
         records = self.records
         if records.headers is not None or self.is_transactional:
             return None

@@ -52,7 +52,7 @@ class Columns:
     ) -> None:
         self.values: Any = values
         self.timestamps: Any = timestamps
-        """One for each record; or one for all records, if they came as columns."""
+        """A timestamp for each record; or a list of one, if `send_batch` got one for all."""
         self.keys: Any = keys
         self.headers: Any = headers
 
@@ -77,7 +77,7 @@ class Columns:
             raise
 
     def trim(self, count: int) -> None:
-        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        """Keep `count` records; drop the part of a record that a KeyboardInterrupt left."""
         for column in (self.values, self.timestamps, self.keys, self.headers):
             if column is not None:
                 del column[count:]

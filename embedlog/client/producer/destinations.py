@@ -133,7 +133,7 @@ class Destinations:
             info = queues.info
             choose = self._partitioner
             keys, values = given
-            # `by_partition` goes through the serialized columns in the same order.
+            # Not serialized; `next` fits, as `by_partition` goes through the columns in order.
             before = zip([None] * len(values) if keys is None else keys, values, strict=True)
             parts = columns.by_partition(
                 lambda key, value: int(choose(info, key, value, *next(before)))

@@ -126,7 +126,7 @@ class InProcessSender:
                 return
         except BaseException as error:
             if isinstance(error, Exception):
-                # Its waiting threads see the error, and so does its caller.
+                # Both get the error: threads that wait for the batch, and the caller of the pass.
                 self.outcomes.defect(batch, error)
             else:
                 self._accumulator.put_back(batch)  # Ctrl-C came before the append
@@ -186,7 +186,7 @@ class InProcessSender:
         upkeep = self.upkeep
         while upkeep.answers:
             sent = upkeep.answers.popleft()
-            if sent in upkeep.sent:  # else it was given up already
+            if sent in upkeep.sent:  # a missing one was given up
                 upkeep.forget(sent)
                 self.outcomes.take_answer(sent, self.metrics, now_ms)
         upkeep.tell()
@@ -225,7 +225,7 @@ class DirectAppend:
 
         Raises:
             KafkaError: the broker took the record and could not keep it: see `Producer.append`.
-            TimedOut: the time is over; the record is in the log, and may not be committed.
+            TimedOut: the time is over; the record is in the log, but perhaps not committed.
         """
         queues = self._topics.get(topic)
         if queues is None or self._accumulator.incomplete:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
-"""Codes of batches that are in the log; a duplicate is there at an unknown offset."""
+"""Codes of batches that are in the log. The offset of a duplicate is unknown."""
 
 _MAY_BE_WRITTEN = frozenset(
     (
@@ -62,7 +62,7 @@ _INTERRUPTED = (
 
 
 class BatchOutcomes:
-    """Decides the outcomes of one sender's batches. Used only in the sender's turn."""
+    """Decides the outcomes of one sender's batches, in its pass or while no pass runs."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class BatchOutcomes:
             self.refused(batch, error_of(answer), now_ms)
 
     def take_answer(self, sent: SentRequest, metrics: RequestMetrics, now_ms: int) -> None:
-        """Take the answer about each of the batches; after refusals also the new leaders.
+        """Take the answer for every batch of a request. With errors, learn the new leaders first.
 
         The answer to an append in process is a tuple; with acks 0 it is None.
         """
@@ -140,10 +140,10 @@ class BatchOutcomes:
         self.failed(batch, errors.UnknownServerError(repr(error)), is_told=True)
 
     def settle_lost(self, known: set[ProducerBatch]) -> None:
-        """Give an outcome to batches that Ctrl-C caught between a queue and their end.
+        """Settle the batches that left their queue in a pass which Ctrl-C ended.
 
-        `known` are the batches on their way, whose answers will come. The others fail, as nobody
-        knows whether they are written.
+        `known` are the batches whose answers will come. Other batches without an outcome fail, as
+        nobody knows whether they are written.
         """
         accumulator = self._accumulator
         known.update(self.settled)
@@ -191,7 +191,7 @@ class BatchOutcomes:
         in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
         if code == ErrorCode.KAFKA_STORAGE_ERROR and self._disk_error is not None:
             cause = error.__cause__ = self._disk_error(batch.topic, batch.partition)
-            # No other replica can take over from a failed disk of this process.
+            # Do not retry: no other replica can take over from a failed disk of this process.
             in_time = in_time and cause is None
         if in_time and batch.attempts < self._retries and self._may_pass(batch, error):
             batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
@@ -233,8 +233,7 @@ class BatchOutcomes:
     def tell(self) -> None:
         """Run the callbacks of settled batches in order, then let waiting threads see the outcomes.
 
-        A callback that raises loses nothing: it was taken off the queue, and the rest is still on
-        it.
+        If a callback raises, the callbacks after it stay queued for the next pass.
         """
         if self._is_telling:
             return  # called from a callback: the loop around it goes on
@@ -320,7 +319,7 @@ class Failures:
 def by_partition(
     response: ProduceResponse, names_by_id: Mapping[bytes, str]
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
-    """Return the answers by (topic, partition); newer versions name topics by their ids only."""
+    """Return the answers by (topic, partition), also if `response` names topics by id only."""
     return {
         (topic.name or names_by_id.get(topic.topic_id, ""), each.index): each
         for topic in response.responses
@@ -473,11 +472,10 @@ class Upkeep:
         """Ask for leaders; return the milliseconds to the next step, and whether an answer came at
         once.
 
-        `has_asked`: the answer of this very pass names no leader.
+        `has_asked`: this pass got an answer already, without the leader; only wait, do not ask.
         """
         if has_asked:
-            # The topic does not have the partition, as after it was created again with fewer
-            # partitions.
+            # The topic may have been created again with fewer partitions.
             return _LEADER_RETRY_MS, False
         answers = self._metadata.answer_count
         for topic in topics:
@@ -504,7 +502,7 @@ class Upkeep:
                 if batch.created_ms > limit:
                     oldest = min(oldest, batch.created_ms)
                     continue
-                # The request holds the batch's bytes until it ends.
+                # The bytes stay in use until the request ends, though the batch has its outcome.
                 sent.memory, batch.memory = sent.memory + batch.memory, 0
                 self._outcomes.too_old(batch, "in flight")
         for batch in expired:
@@ -513,7 +511,7 @@ class Upkeep:
 
 
 def _nobody_waits() -> None:
-    """Stands for `arrived` until there is a driver."""
+    """Do nothing: the value of `arrived` until there is a driver."""
 
 
 class SentRequest:
@@ -526,5 +524,5 @@ class SentRequest:
         self.batches = batches
         self.sent_ms = sent_ms
         self.memory = 0
-        """The bytes that given-up batches hold until the request ends."""
+        """Bytes of buffer.memory of given-up batches, which stay taken until the request ends."""
         self.pending: Pending[Any] | None = None

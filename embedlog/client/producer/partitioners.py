@@ -7,8 +7,9 @@ partitioner.class may be
     a function      (topic, key_bytes, value_bytes) -> partition, with a `TopicInfo`; or
                     (topic, key, key_bytes, value, value_bytes) -> partition, as Kafka's, with key
                     and value before they were serialized
-    an object       with such a method `partition`, and perhaps `configure(settings)`, `close()`
-    a class         of such objects, called without arguments; `RoundRobinPartitioner` is one
+    an object       whose method `partition` is such a function; it may have
+                    `configure(settings)` and `close()`
+    a class         of such objects, called without arguments, as `RoundRobinPartitioner`
     Kafka's name    of its round robin partitioner
 """
 
@@ -68,7 +69,7 @@ class RoundRobinPartitioner:
         self._counters: dict[str, Callable[[], int]] = {}
 
     def partition(self, topic: TopicInfo, key: bytes | None, value: bytes | None) -> int:
-        """Return the next partition; one without a leader only if none has one."""
+        """Return the next partition in turn; skip those without a leader if any has one."""
         counter = self._counters.get(topic.name)
         if counter is None:
             from itertools import count

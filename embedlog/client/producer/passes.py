@@ -101,7 +101,7 @@ class Passes:
             self._unattended.arm()
 
     def send(self) -> None:
-        """Make a pass, and leave the rest to `UnattendedPasses`."""
+        """Make a pass; leave work that it cannot finish to `UnattendedPasses`."""
         self.driver.run()
         if (
             self._unattended is not None
@@ -200,7 +200,7 @@ class UnattendedPasses:
         self._thread = self._scheduler.duty_thread(self, "embedlog-producer")
 
     def arm(self) -> None:
-        """Note that a call ends while its records have no outcome."""
+        """Begin to look after the records of a call that ends before their outcome is known."""
         self._quiet_since_ms = self._clock.monotonic_ms()
         self._pause_ms = 1
         self._care.is_armed = True
@@ -219,7 +219,7 @@ class UnattendedPasses:
         if oldest.is_closed or left_ms <= 0:
             self._driver.run_if_free()
             if self._transport.in_process and self._accumulator.incomplete.oldest() is oldest:
-                # The broker may have to finish it, and perhaps no other thread runs its duties.
+                # The batch may wait for a duty of the broker, which perhaps no other thread runs.
                 self._transport.poll()
             if self._accumulator.incomplete.oldest() is not oldest:
                 self._care.is_relied_on = True

@@ -130,8 +130,8 @@ class Producer(Transactional):
         """Hand over one record; returns before it is written.
 
         Without a serializer `value` and `key` are bytes or None; None is not given to a serializer.
-        `headers` are (name, bytes or None) pairs. A refusal, also after max.block.ms, fails the
-        future; the thread of the pass calls `on_delivery(metadata, error)` once.
+        `headers` are (name, bytes or None) pairs. A refused record, or one without room or metadata
+        within max.block.ms, fails its future. The pass calls `on_delivery(metadata, error)` once.
 
         Raises ClosedError, SerializationError; TypeError or ValueError for a wrong argument.
         """
@@ -252,8 +252,8 @@ class Producer(Transactional):
         The caller may change the sequences once this returns.
 
         Raises:
-            ClosedError, SerializationError, TypeError: as `send`; ValueError: as there, or columns
-                of different lengths.
+            ClosedError, SerializationError, TypeError, ValueError: as `send`. ValueError also if
+                the columns have different lengths.
         """
         self._check_open()
         given = own_columns(values, keys, timestamps, headers, wall_ms=self._parts.clock.wall_ms)
@@ -390,7 +390,7 @@ class Endings:
                 endings.program_ends()
 
         self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
-        """Cancels the ending at exit; `close` calls it."""
+        """Cancels `end` at the exit of the program; `close` calls it."""
 
     def __del__(self) -> None:
         self.forget()

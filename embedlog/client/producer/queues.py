@@ -1,6 +1,6 @@
 """The queues of a producer's records, and the partition of records without a key.
 
-Records without a key go to one partition until it has got about a batch, then to another one
+Records without a key go to one partition until it has got about a batch, then to another partition
 (KIP-794). This keeps batches full.
 """
 
@@ -97,7 +97,7 @@ class TopicQueues:
         self.by_key: dict[bytes, PartitionQueue] = {}
         """The queues of these keys, while the topic has the same number of partitions."""
         self.sticky_queue: PartitionQueue | None = None
-        """The queue for records without a key; None if the next one must be chosen."""
+        """The queue for records without a key; None if the next record must choose one."""
         self.sticky_size = 0
         """Bytes of the batches that went to the sticky queue."""
         self.compression_ratio = 1.0
@@ -112,7 +112,7 @@ class TopicQueues:
     def queue_of(self, key: bytes) -> PartitionQueue:
         """Return the queue of `key` by its hash, and remember it: hashing 8 bytes takes 1 us.
 
-        A full cache is emptied at once; evicting keys one by one would cost each hit.
+        A full cache is emptied at once; evicting keys one by one would slow down each hit.
         """
         by_key = self.by_key
         found = by_key.get(key)
@@ -197,7 +197,7 @@ class ProducerQueues:
         self._found: dict[str, TopicQueues] = {}
         self.below = below
         self.switch_size: int = max(min(settings["batch.size"], settings["buffer.memory"]), 1)
-        """Bytes after which another partition is chosen, at the end of a batch."""
+        """Records without a key change partitions after this many bytes, at a batch's end."""
         self.adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
         """True to prefer short queues, and leaders that keep up."""
         self.compresses: bool = settings["compression.type"] != "none"

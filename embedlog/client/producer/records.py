@@ -46,7 +46,7 @@ class ProducerRecord(_RecordBase):
     headers: Final[Headers | None] = item(5)
 
     def replace(self, **changes: Any) -> ProducerRecord:
-        """Return a record with other fields.
+        """Return a copy of the record with the given fields changed.
 
         >>> embedlog.ProducerRecord(("t", b"v", None, None, None, None)).replace(value=b"w").value
         b'w'

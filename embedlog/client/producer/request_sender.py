@@ -56,7 +56,7 @@ class RequestSender:
         self._in_flight: dict[int, int] = {}
         """Unanswered requests, by node."""
         self._planned: dict[int, int] = {}
-        """Bytes of the requests that are being put together, by node."""
+        """Bytes of the requests that the pass is putting together, by node."""
         self._unready: dict[int, None] = {}
         """Nodes that are not ready, although batches wait for them."""
         self._now_ms = 0
@@ -178,7 +178,7 @@ class RequestSender:
         """Return whether the node takes the batch in this request, and the order of sequences
         allows it.
 
-        A request holds max.request.size bytes, or one batch.
+        A request holds at most max.request.size bytes, or one larger batch.
         """
         node_id = leader.leader
         is_ready = self._transport.is_ready(node_id)

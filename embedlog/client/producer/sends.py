@@ -48,7 +48,7 @@ class RecordSends:
         headers: Headers | None,
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
-        """Queue a record. A refusal by the cluster or by a limit returns a failed future.
+        """Queue a record; return its future, failed if the cluster or a limit refuses the record.
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send`.
@@ -152,13 +152,14 @@ class ColumnSends:
 
     def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
-        # True if batches are encoded in the call, as the broker is in this process.
+        # True if `send` encodes its batches at once, because the broker is in this process.
         self._is_built = parts.sender.encodes_at_once
 
     def send(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
         """Queue `given`, the result of `own_columns`, and return a future of the batches.
 
-        If the cluster or a limit refuses records, a failed batch comes last and stands for them.
+        If the cluster or a limit refuses records, one failed batch takes the place of the rest;
+        with interceptors, of the rest of that (topic, partition).
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send_batch`.

@@ -33,7 +33,7 @@ class SenderSettings:
         self.acks = _ACKS[settings["acks"]]
         self.linger_ms: int = settings["linger.ms"]
         if in_process:
-            # A pass for a full batch must not also send a batch that was begun a moment ago.
+            # At least 1: a pass for a full batch must not send a batch begun a moment ago.
             self.linger_ms = max(self.linger_ms, 1)
         self.in_flight_max: int = settings["max.in.flight.requests.per.connection"]
         self.request_timeout_ms: int = settings["request.timeout.ms"]

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 BATCH_OVERHEAD = 61
 _BOUND_MARGIN = 128
-"""More than `size_upper_bound` can exceed `record_size`: 61 + 21 + two lengths of 5 + 1."""
+"""`size_upper_bound` exceeds `record_size` by less: by 61 + 21 + two lengths of 5 + 1."""
 SMALL_VALUE_MAX = 8_000
 SMALL_OVERHEAD = 12
 """Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset
 delta 2, key length 1, value length 2, header count, and one to spare."""
 SMALL_SLACK = 5
-"""How much SMALL_OVERHEAD overestimates at most: a record needs at least 7 of the 12 bytes."""
+"""The most that SMALL_OVERHEAD overestimates: a record needs at least 7 of the 12 bytes."""
 RECORD_OVERHEAD = 36
 """The most bytes around a key and a value: 21 of the record, 5 for each of three lengths."""
 _RECORD_OVERHEAD_MAX = 21
@@ -45,7 +45,7 @@ class RecordLimits:
         self._limits = {name: settings[name] for name in ("max.request.size", "buffer.memory")}
         self.size_max: int = min(self._limits.values())
         self.surely_fits = self.size_max - _BOUND_MARGIN
-        """A record of this `record_size` needs no check."""
+        """A record whose `record_size` is not above this needs no `check`."""
 
     def check(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
         """Raise MessageTooLarge for a record that might not fit."""

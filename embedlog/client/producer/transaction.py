@@ -31,7 +31,7 @@ class Transaction:
         send: Callable[..., DeliveryFuture],
         send_batch: Callable[..., BatchFuture],
     ) -> None:
-        """`send` and `send_batch` are the producer's."""
+        """`send` and `send_batch` are methods of the producer."""
         self._producer = producer
         self._send = send
         self._send_batch = send_batch

@@ -64,10 +64,10 @@ class Transactional:
         calls.send_offsets(offsets, group_metadata)
 
     def commit_transaction(self) -> None:
-        """Send the rest, wait for all of it, and commit.
+        """Send the records that still wait, wait for all outcomes, and commit.
 
-        From then on readers with isolation.level=read_committed see all its records; they see none
-        if any record could not be written.
+        From then on readers with isolation.level=read_committed see all records of the transaction.
+        If any record could not be written, they see none.
 
         Raises:
             IllegalState: no transaction is open. TimedOut: see `remedy`.
@@ -86,7 +86,7 @@ class Transactional:
         self._of_transactions("abort_transaction").abort()
 
     def prepare_transaction(self) -> PreparedTransaction:
-        """Write the rest, and admit no more: the first phase of a two-phase commit.
+        """Write all sent records, and accept no more: the first phase of a two-phase commit.
 
         Store the result with the decision of the other side. The second phase is
         `complete_transaction`, or a commit or abort, here or, after a crash, in a producer that
@@ -102,7 +102,7 @@ class Transactional:
         """Commit the prepared transaction if it is `prepared`, else abort it.
 
         Raises:
-            IllegalState: no transaction is prepared. The rest as `commit_transaction`.
+            IllegalState: no transaction is prepared. Other errors as `commit_transaction`.
         """
         self._of_transactions("complete_transaction").complete(prepared)
 

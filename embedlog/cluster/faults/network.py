@@ -25,7 +25,7 @@ CONTROLLER = 0
 """The controller's number on the network. Brokers have positive numbers."""
 
 _SWEEP_MS = 500
-"""Time-outs are noticed at most this much late."""
+"""Time between two checks for calls that timed out: a time-out comes at most this late."""
 
 
 class ClusterNetwork:
@@ -41,7 +41,7 @@ class ClusterNetwork:
         self._calls: dict[_Call, None] = {}
         """Calls that wait for their answer."""
         self.on_heal: Callable[[], None] = _nothing
-        """Called by `heal`: requests that wait elsewhere can continue."""
+        """Called by `heal`: delivers metadata, and requests that waited for the controller."""
         runtime.scheduler.add(self)
 
     def close(self) -> None:
@@ -109,10 +109,10 @@ class ClusterNetwork:
         *,
         timeout_ms: int,
     ) -> Pending[T]:
-        """Run `perform` at `target`; return its answer once that is back at `source`.
+        """Run `perform` at `target`; return a pending of the answer, done once it is at `source`.
 
-        The pending fails with the error of `perform`, or with `RequestTimedOut`. Requires: no lock
-        that `perform` takes.
+        The pending fails with the error of `perform`, or with `RequestTimedOut`. Requires: the
+        caller holds no lock that `perform` takes.
         """
         call = _Call(source, target, self._clock.monotonic_ms() + timeout_ms)
         if self._keep(source, target, lambda: self._perform(call, perform)):
@@ -167,7 +167,7 @@ class ClusterNetwork:
     # Messages kept by a link
 
     def _keep(self, source: int, target: int, deliver: Callable[[], None]) -> bool:
-        """Keep `deliver` for later, and return True, unless the link is free."""
+        """Keep `deliver` for later and return True; do nothing and return False on a free link."""
         if not (self._links or self._frozen):
             return False
         with self._lock:

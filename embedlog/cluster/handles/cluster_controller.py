@@ -20,7 +20,7 @@ class ClusterController:
     __slots__ = ("_host", "_try_again")
 
     def __init__(self, host: ControllerHost, try_again: Callable[[], None]) -> None:
-        """`try_again` lets the brokers continue after a start."""
+        """`try_again` delivers requests that waited while the controller was stopped."""
         self._host = host
         self._try_again = try_again
 

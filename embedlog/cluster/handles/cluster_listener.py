@@ -18,7 +18,7 @@ class ClusterListener:
     def __init__(
         self, members: Mapping[int, ClusterMember], scheduler: Scheduler, owner: object
     ) -> None:
-        """This object keeps `owner` alive."""
+        """The listener keeps `owner`, the cluster, alive."""
         self._members = members
         self._scheduler = scheduler
         self._owner = owner

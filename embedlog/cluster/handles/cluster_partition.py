@@ -129,7 +129,7 @@ class ClusterPartition:
                 try:
                     found[node_id] = manager.partition(*self.topic_partition)
                 except KafkaError:
-                    continue  # the broker has no metadata of it yet, or its disk refuses
+                    continue  # the broker does not know the partition yet, or its disk fails
         return found
 
     def __repr__(self) -> str:

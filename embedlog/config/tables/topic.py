@@ -1,4 +1,4 @@
-"""Settings of a topic; `broker_and_topic` has four more."""
+"""Settings of a topic; `broker_and_topic` has four more settings."""
 
 TABLE = """
 cleanup.policy list delete list-of:compact,delete cluster-wide

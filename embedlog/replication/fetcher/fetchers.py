@@ -47,7 +47,7 @@ class Fetchers:
         self._news: dict[TopicPartition, Partition] = {}
         """Changed partitions. The duty decides from which leader to fetch them, if any."""
         self._held: dict[TopicPartition, Partition | None] = {}
-        """Partitions that a test holds back -> the object to follow on release, if any."""
+        """Partition that a test holds back -> the `Partition` to fetch after `release`, or None."""
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._ready: dict[ReplicaFetcher, None] = {}

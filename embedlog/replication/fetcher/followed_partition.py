@@ -43,7 +43,7 @@ class FollowedPartition:
         self.leader_epoch = partition.leader_epoch
         self.delayed_until_ms = 0
         self.is_throttled = False
-        """Whether the throttle delays it."""
+        """Whether the throttle delays the partition."""
         self._delay_ms = 0
         self._sent_offset = UNDEFINED
 
@@ -170,7 +170,7 @@ class FollowedPartition:
             return True
 
     def start_at(self, leader_start_offset: int) -> None:
-        """If this log ends before the leader's first offset, empty it and continue there."""
+        """If this log ends before the leader's first offset, empty it and begin at that offset."""
         log = self.partition.log
         with self.partition.lock:
             if self.is_current() and leader_start_offset > log.log_end_offset:

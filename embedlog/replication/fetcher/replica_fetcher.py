@@ -5,11 +5,11 @@
     backing off     the leader was not reached: nothing is sent for replica.fetch.backoff.ms
 
     answer for a partition              action
-    records, offsets                    append them, take over; the next request names the partition
+    records, offsets                    apply both to the log; the next request names the partition
     a diverging epoch                   truncate the log where the histories diverge
     OFFSET_OUT_OF_RANGE                 look up the leader's offsets, see `out_of_range`
     FENCED_LEADER_EPOCH                 stop until the metadata brings the next term
-    the leader does not know its term   delay for a moment, each time twice as long
+    the leader does not know its term   delay for a moment, each time twice as long: see `_UNAWARE`
     any other error                     delay the partition for replica.fetch.backoff.ms
     this broker's log has failed        stop until the metadata brings the next term
 
@@ -55,8 +55,8 @@ _UNAWARE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-"""The errors of a leader that does not know its term yet: the metadata has reached this broker
-first, but will reach the leader soon."""
+"""The errors of a leader that does not know yet that it leads in this term: the metadata has
+reached this broker first, but will reach the leader soon."""
 
 
 class ReplicaFetcher:
@@ -259,7 +259,7 @@ class ReplicaFetcher:
     def _failed(self, followed: FollowedPartition, error: Exception) -> None:
         """Handle an error of a partition's log: delay the partition, or stop fetching it for good.
 
-        Begin a new session, because news of the leader may be lost.
+        Begin a new session, so that the leader repeats the offsets that were not taken over.
         """
         self._session.restart()
         if is_failed(followed, error):

@@ -70,8 +70,8 @@ class FollowerSession:
             replica_state=ReplicaState(
                 replica_id=self._node_id, replica_epoch=self._membership.broker_epoch
             ),
-            # The first request of a session must not be overtaken, so the leader may not let it
-            # wait.
+            # A later request must not overtake the first request of a session, so the leader must
+            # answer it at once.
             max_wait_ms=0 if self._epoch == INITIAL_EPOCH else config.replica_fetch_wait_max_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,

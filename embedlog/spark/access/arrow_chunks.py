@@ -83,15 +83,15 @@ class ArrowChunks:
                 yield from self._read_waiting()
 
     def _read_waiting(self) -> Iterator[Any]:
-        """Decode the waiting batches: all in step if they are many and small, else one by one."""
+        """Decode the waiting batches: together if they are many and small, else one by one."""
         batches = [batch for batch, _ in self._waiting]
         payloads = [payload for _, payload in self._waiting]
         self._waiting.clear()
         self._waiting_size = self._waiting_count = 0
         kinds = {batch.timestamp_type for batch in batches}
         longest = max((batch.record_count for batch in batches), default=0)
-        # A step over all batches costs about as much as one batch alone, or ten records with
-        # headers.
+        # Decoding in step takes `longest` steps. A step costs about as much as one batch alone, or
+        # as ten records with headers: decode in step only if that is not slower.
         least = longest
         width = len(batches)
         if self.has_headers:

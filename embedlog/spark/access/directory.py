@@ -70,7 +70,7 @@ class DirectoryAccess:
         return self._reader.partitions(topic)
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """All bounds are of one moment: a commit of staged files is in all or in none.
+        """All bounds are of one moment: they include all partitions of a staged commit, or none.
 
         Raises:
             CorruptRecord: the last segment of a partition is damaged, so its end is unknown.

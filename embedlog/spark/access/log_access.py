@@ -68,7 +68,7 @@ class LogAccess(Protocol):
         """
 
     def pin(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Ask the owner to keep the records from `starts` on for a while; ends the last request.
+        """Ask the log's owner to keep records from `starts` on for a while; replaces the last call.
 
         Best effort: a reader without write permission reads without a pin.
         """

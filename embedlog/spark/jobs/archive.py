@@ -159,7 +159,7 @@ class _Run:
         won = [StagedFile(*file) for _, found in tasks for file in found]
         adds = give_places(won, where, path, key)
         reached("archive: staged")
-        # An id never comes back: if it is unchanged, every record read belongs to that topic.
+        # No topic gets a former id: if the id is unchanged, all records read are of this topic.
         self._check_ids(self._topics.ids())
         self._table.commit(key, adds, properties={PROPERTY: self._property(begin, until)})
         reached("archive: committed")
@@ -171,7 +171,7 @@ class _Run:
         if known is None or self._topics.path is None:
             return
         with embedlog.open_reader(self._topics.path) as reader:
-            # Include topics of earlier runs: publishing replaces all that was published before.
+            # Publish topics of earlier runs as well, because each publication replaces the last.
             there = {
                 (name, number) for name in reader.topics() for number in reader.partitions(name)
             }

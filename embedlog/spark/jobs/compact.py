@@ -1,4 +1,4 @@
-"""Packs the small files of a table into large ones in one commit: readers see before or after.
+"""Packs a table's small files into large ones in one commit: readers see the old or the new ones.
 
 A stream writes a file for each of its tasks and batches. The job packs the files of one part,
 partition and directory level into files of about `target_bytes`; rows are copied as they are, in
@@ -31,7 +31,7 @@ from embedlog.spark.pipeline.tables.table import CommitKey, DataFile
 TARGET_BYTES = 256 << 20
 _ATTEMPTS = 5
 _LEVELS_FROM = 2
-"""Levels of a path below the table: `data`, the directory of a commit, then partitions."""
+"""Where partition levels begin in a path below the table: after `data` and the commit."""
 
 
 def compact(
@@ -94,7 +94,7 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
     """Return groups of neighbouring small files; a single file stays as it is."""
     groups: dict[tuple[Any, ...], list[DataFile]] = {}
     for file in files:
-        # The directories between a commit's and the file: a partition, or a bucket.
+        # The directories between the commit's directory and the file: a partition, or a bucket.
         levels = tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
         if file.size_bytes * 2 < target_bytes:
             groups.setdefault((file.part, file.partition, levels), []).append(file)

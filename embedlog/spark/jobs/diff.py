@@ -65,7 +65,7 @@ def _common(
         starts[key] = max(left[key][0], right[key][0])
         ends[key] = max(starts[key], min(left[key][1], right[key][1]))
     for key, (start, _) in right.items():
-        # The left side does not know these partitions of the topic: compare nothing in them.
+        # Compare nothing in partitions that only the right side has.
         starts.setdefault(key, start)
         ends.setdefault(key, start)
     return starts, ends

@@ -88,7 +88,7 @@ def _of_batches(batches: DataFrame, *, with_times: bool) -> list[DataFrame]:
 
 
 def _of_times(timed: DataFrame) -> list[DataFrame]:
-    """Return bounds, busiest minute and steps back, of the columns offset, ms, weight (records)."""
+    """Return frames of times and busiest minutes; `timed` has offset, ms and weight (records)."""
     before = f.lag("ms").over(Window.partitionBy(*_BY).orderBy("offset"))
     steps = timed.withColumn("before", before)
     bounds = steps.groupBy(*_BY).agg(

@@ -24,7 +24,7 @@ from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.storage.state_files.commit_file import CommitFile, read_last
 
 _KEEPING_ALL = {"retention.ms": "-1"}
-"""Keeps the records in a topic that the job makes: they are as old as in the source."""
+"""Keeps records in the new target, because retention sees the same age as in the source."""
 
 
 def repartition(
@@ -44,8 +44,8 @@ def repartition(
 
     A missing target is made with `config`, and without retention by time unless `config` sets it.
     `key` is an SQL expression over a record's columns for the new key, `where` selects the records.
-    Another `version` writes once more: with `startingOffsets` among the `options`, only the records
-    since then. `options` belong to `format("embedlog")`, for both sides.
+    Another `version` writes again; `startingOffsets` in `options` limits that run to newer records.
+    `options` belong to `format("embedlog")`, for source and target.
 
     Raises:
         ConfigError: source and target are the same, a number is not positive, or the target cannot
@@ -87,7 +87,7 @@ def repartition(
 
 
 def _report(path: str, application: str, version: int, counts: dict[str, Any]) -> Report:
-    """Report the ranges that the commit wrote, unless a later commit has replaced that note."""
+    """Report the ranges of the commit, unless a later commit has replaced them in the file."""
     last = read_last(real_runtime().files, path)
     rows: list[dict[str, Any]] = []
     if last is not None and (last.application, last.version) == (application, version):

@@ -37,11 +37,11 @@ from wire.records.errors import RecordsError
 
 _ATTEMPTS = 3
 _SEGMENTS_MAX = 16
-"""Segments of a task and of a manifest: the owner locks the partition while it swaps them in."""
+"""Most segments of a task and its manifest: the owner swaps them in under the partition's lock."""
 _SIZE_MAX = 256 << 20
-"""Bytes of a task's segments, unless one segment is larger."""
+"""Most bytes of segments in one task; a larger segment has a task of its own."""
 _WAVE = 4
-"""Tasks of a wave for each core: staged files take disk space until they are swapped in."""
+"""Tasks for each core in one wave, whose staged files take disk space until they are swapped in."""
 _OFFSETS_MAX = 1_000
 _TIMEOUT_MS = 120_000
 
@@ -208,7 +208,7 @@ _OF_ATTEMPT = ("segments", "records", "bytes_before", "bytes_after")
 
 
 def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:
-    """Yield groups of neighbouring closed segments for the tasks; one group if it `is_whole`."""
+    """Yield groups of neighbouring closed segments for the tasks; all in one if `is_whole`."""
     files = real_runtime().files
     with embedlog.open_reader(path) as reader:
         found = reader.partition(*key).segment_paths()[:-1]
@@ -282,7 +282,7 @@ def _latest(part: Any, last_base: int) -> dict[bytes, int]:
 def _left(
     spark: SparkSession, path: str, partitions: Sequence[TopicPartition], erased: frozenset[bytes]
 ) -> Iterator[tuple[TopicPartition, list[int]]]:
-    """Yield the offsets of the active segment whose keys should be erased."""
+    """Yield the offsets of records in the active segment whose keys should be erased."""
 
     def work(key: TopicPartition) -> list[int]:
         with embedlog.open_reader(path) as reader:

@@ -40,7 +40,7 @@ class JobTopics:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ConfigError unless there is a topic, and exactly one place."""
+        """Raises ConfigError without topics, or unless one of path and servers is given."""
         if not self.names:
             raise ConfigError("topics: at least one is needed")
         if (self.path is None) == (self.bootstrap_servers is None):
@@ -124,9 +124,9 @@ class Selection:
 
 
 def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[TopicPartition]:
-    """Return the partitions of `topics` in a data directory; by default of all topics.
+    """Return the partitions of `topics` in a data directory.
 
-    Without `internal`, internal topics are not among the default.
+    Without `topics`, return those of all topics, but of internal ones only with `internal`.
 
     Raises:
         UnknownTopicOrPartition: a topic does not exist.

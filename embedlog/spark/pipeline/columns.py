@@ -45,7 +45,7 @@ COORDINATES = ("_topic", "_partition", "_offset")
 BROKEN = "_broken"
 """The column that `rules.judge` adds: the names of the rules that a row breaks."""
 KEPT = (*COORDINATES, "_timestamp")
-"""Columns of `SELECT *` that a table keeps; the other ones would repeat decoded columns."""
+"""Columns of this file that a table keeps from `SELECT *`; the others repeat decoded columns."""
 INTERNAL = tuple(each.name for each in META.fields)
 
 

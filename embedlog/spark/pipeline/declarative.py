@@ -1,7 +1,7 @@
 """A project's source, schema and rules in Spark Declarative Pipelines.
 
-There Spark runs the flows and keeps their tables, so it ignores the sinks, transforms and trigger
-of the project file. Source, decoding and rules apply.
+Spark runs the flows of a declarative pipeline and keeps their tables. So the sinks, transforms and
+trigger of the project file are ignored; its source, decoding and rules apply.
 
     from pyspark import pipelines as dp
     from embedlog.spark.pipeline import declarative

@@ -106,7 +106,7 @@ class PipelineKit:
     def run_once(self, records: Sequence[Given] = ()) -> list[dict[str, Any]]:
         """Give the pipeline `records` as one batch, run it, and return all rows of its first sink.
 
-        The rows come without their coordinates. Records without a place follow each other in
+        The rows come without their coordinates. Records without coordinates follow each other in
         partition 0 of the first topic, a second apart.
         """
         if records:

@@ -51,5 +51,5 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if partition.value is None:
-            return  # Spark reads one such partition if `partitions` returned none
+            return  # Spark reads a partition without a value if `partitions` is empty
         yield from read_slice(partition.value, self._schema, self._options, self._group)

@@ -1,8 +1,8 @@
-"""Filters that Spark pushes down, and the partitions, offsets and old segments that they spare.
+"""Filters that Spark pushes down, which exclude partitions, offsets and old segments from a read.
 
 Filters of topic, partition and offset against a constant are handled exactly: Spark does not apply
-them again. Timestamps are not in order within a log: such a filter only skips old records, and
-Spark filters again.
+them again. Timestamps are not in order within a log: a filter of timestamps only skips old
+records, and Spark applies it again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Pruning:
             self.end = min(self.end, high + 1)
         elif operation is In:
             self.start, self.end = max(self.start, low), min(self.end, high + 1)
-            return False  # other offsets may lie between them
+            return False  # the range holds offsets besides these values
         else:
             return False
         return True
@@ -94,7 +94,7 @@ class Pruning:
                 continue
             start, end = max(start, self.start), min(end, self.end)
             if self.since_ms is not None and start < end:
-                # All records before the first that is at least as young are older.
+                # Begin at the first record at or after `since_ms`: all before it are older.
                 first = access.offset_for_timestamp(key, self.since_ms)
                 start = end if first is None else max(start, first)
             if start < end:
@@ -103,7 +103,7 @@ class Pruning:
 
 
 class FilteringBatchReader(BatchReader):
-    """A batch reader that takes filters, for `pushdown` only: Spark then needs its own setting."""
+    """A batch reader that takes filters, for `pushdown` only: Spark's own setting must allow it."""
 
     _pruning: Pruning | None = None
 

@@ -23,8 +23,8 @@ def read_slice(
 ) -> Iterator[Any]:
     """Yield the Arrow batches of `part` with the columns of `schema`.
 
-    A thread makes the next batch while Spark takes one. If losses are tolerated, the read continues
-    where the log begins by then, as the connector does.
+    A thread prepares the next batch while Spark takes one. If losses are tolerated, the read skips
+    removed records and continues at the first offset of the log, as the connector does.
 
     Raises:
         DataLoss: records were removed after the read was planned, and losses are not tolerated.

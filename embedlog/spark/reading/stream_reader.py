@@ -45,7 +45,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._access: LogAccess | None = None
         self._initial: Positions | None = None
         self._is_pinned = False
-        """Whether a batch has followed the initial offset."""
+        """Whether `latestOffset` has planned the first batch, which pins the initial offset."""
         self._target: Positions | None = None
         """Where a query with the trigger AvailableNow ends."""
         self._last_trigger_ms: int | None = None
@@ -87,8 +87,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return to_json(begin)
         ends = self._ends() if self._target is None else self._target
         begin.update(self._appeared(begin, ends))
-        # Never go back: those records were read. Partitions that no longer exist are left out; that
-        # makes a batch, and `partitions` reports them.
+        # Only a recreated partition may end before `begin`. Leave out partitions that no longer
+        # exist: this difference makes Spark plan a batch, and `partitions` reports them.
         ends = {key: max(end, begin.get(key, end)) for key, end in ends.items()} | self._cut(begin)
         if self._waits_for_more(begin, ends):
             return start
@@ -129,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in plan(access, self._options, ranges)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Note that a batch is done; with `commitOffsets`, commit its end to the group."""
+        """With `commitOffsets`, commit the end of a finished batch to the group."""
         if self._options.commit_offsets:
             commit_offsets(self._options, from_json(end))
 
@@ -142,7 +142,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _moves(self) -> bool:
         """Whether resolving the initial offset again could give another offset.
 
-        "earliest" can move as well, but only over removed records that nobody can read.
+        False for "earliest": it moves only over removed records, which nobody can read.
         """
         starting = self._options.starting
         return not isinstance(starting, Offsets) and starting != Word("earliest")

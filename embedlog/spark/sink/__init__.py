@@ -3,7 +3,7 @@
     with `path`: exactly once
         task         partitions its rows and writes full batches to staged files
         committer    hands one manifest to the directory's owner, or becomes the owner
-        owner        gives offsets, renames the files in, shows all partitions at once
+        owner        assigns offsets, renames the files into the logs, shows all partitions at once
 
     with `kafka.bootstrap.servers` and `kafka.transactional.id`: exactly once
         task         returns its rows to the committer

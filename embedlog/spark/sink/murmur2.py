@@ -1,7 +1,7 @@
 """Murmur2 of many keys at once, with the same bits as Kafka's producers.
 
-Words of four bytes are taken by position: the first words of all keys, then the second words of all
-longer keys, and so on. 10,000 keys of 16 bytes take 0.5 ms; one by one they take 36 ms.
+It hashes four-byte words by position: the first words of all keys, then the second words of all
+keys that have one, and so on. 10,000 keys of 16 bytes take 0.5 ms; one by one they take 36 ms.
 """
 
 from __future__ import annotations

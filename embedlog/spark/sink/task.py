@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.futures import DeliveryFuture
 
 RECORD_OVERHEAD = 21
-"""Upper bound of a small record's size without its fields."""
+"""Upper bound of a small record's bytes besides its key, value and headers."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class StagingTask:
         Raises:
             UnknownTopicOrPartition: a topic or partition does not exist.
             ValueError: a row has no topic.
-            OSError: the disk refuses.
+            OSError: a file cannot be written.
         """
         for batch in batches:
             for topic, some in by_topic(batch, self._options):
@@ -135,7 +135,7 @@ class _StagedPartition:
         while begin < count:
             end = int(np.searchsorted(ends, before + limit - self._size, side="right"))
             if end == begin and not self._parts:
-                end += 1  # a record larger than a batch gets its own
+                end += 1  # a record larger than a batch gets a batch of its own
             if end > begin:
                 self._parts.append(rows.slice(begin, end))
                 self._size += int(ends[end - 1]) - before

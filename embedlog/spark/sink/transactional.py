@@ -1,15 +1,15 @@
 """Writing over the wire with `kafka.transactional.id`: all rows of a batch in one transaction.
 
     task         returns its rows to the committer in its message; sends nothing
-    committer    takes the transactional id: this fences its former user and aborts its transaction
+    committer    takes the transactional id: this fences the old producer and aborts its transaction
                  asks the group for the next version: earlier versions are done, and skipped
                  sends all rows and commits `version + 1` for the group, in one transaction
 
 The group is `<transactional.id>-<application>`, for a stream `<transactional.id>-<query id>`. The
 version is stored as the committed offset of partition 0 of the batch's first topic by name, because
 a broker stores offsets only for topics that it has; the largest offset of the group counts. So the
-rows and the note that they are written appear together or not at all, and a replayed batch may be
-cut into other tasks. Separate transactions of the tasks could not promise that: they end one by
+rows and their version appear together or not at all, and a replayed batch may be cut into other
+tasks. Separate transactions of the tasks could not promise that: they end one by
 one, and after a crash of the driver in between, the replay would write some rows twice.
 
 The price: all rows of a batch pass through the driver, compressed. spark.driver.maxResultSize
@@ -71,9 +71,9 @@ def pack(batches: Iterable[pa.RecordBatch]) -> tuple[int, bytes]:
 
 
 def commit_rows(options: SinkOptions, messages: Sequence[RowsMessage]) -> bool:
-    """Write the rows of all tasks in one transaction; False if that version was written before.
+    """Write the rows of all tasks in one transaction; False without rows or if written before.
 
-    Without an application no version is stored: the rows are written, together.
+    Without an application no version is stored: a second call writes the rows again.
 
     Raises:
         KafkaError: the rows are not written. After TimedOut the outcome is unknown, and the call
@@ -88,7 +88,7 @@ def commit_rows(options: SinkOptions, messages: Sequence[RowsMessage]) -> bool:
     now_ms = real_runtime().clock.wall_ms()
     with Producer(None, options.producer) as producer:
         producer.init_transactions()
-        # Ask only after the fencing: until then an older committer may still be writing.
+        # Ask for the version after the fencing: before it an older committer may still write.
         if application and version < _next_version(options, group):
             return False
         with producer.transaction() as transaction:

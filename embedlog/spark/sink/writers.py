@@ -3,7 +3,7 @@
 Spark                                          so the writers
 pickles the writer for the tasks               hold options and a name only
 makes a new stream writer for `commit`         put application and version into the messages
-runs an attempt twice                          give its files other names, in no message
+runs an attempt twice                          commit only files that a message names
 calls `abort` after `commit` raised            keep files that are, or may be, committed
 replays a batch with its number                do nothing: the version was committed
 """
@@ -36,7 +36,7 @@ _DIGEST_SIZE = 16
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes one DataFrame, all of it or nothing.
+    """Writes one DataFrame: all or nothing, except over the wire without transactions.
 
     Tasks stage or send their rows. `abort` removes staged files unless they may be committed.
     """
@@ -58,7 +58,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the batches of a streaming query, each of them once."""
+    """Writes a streaming query's batches, once or at least once: see `embedlog.spark.sink`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Raises as `BatchWriter`. `overwrite` is Spark's word for the output mode "complete"."""

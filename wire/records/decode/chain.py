@@ -42,7 +42,7 @@ def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
     firsts = np.empty(count, np.int64)
     firsts[0] = 0
     firsts[1:] = ends[:-1]
-    firsts += (octets[firsts] >> 7) + 1  # a length of one or two bytes
+    firsts += (octets[firsts] >> 7) + 1  # skip the length, of one or two bytes
     try:
         fields = read_fields(octets, firsts)
     except Unusual:
@@ -53,7 +53,7 @@ def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
 
 
 def _make_record_sizes() -> list[int]:
-    # An odd number is a negative length, and no record has a length below 6.
+    # A zig-zag length is even, because odd numbers are negative. No record has a length below 6.
     begin = 2 * RECORD_SIZE_MIN - 2
     one_byte, two_bytes = [0] * 128, [0] * (1 << 14)
     one_byte[begin::2] = range(RECORD_SIZE_MIN, 65)

@@ -133,7 +133,7 @@ class RecordColumns:
 
 
 def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int]) -> Int64s:
-    """Join `column_of(run)`, an array or one value, of each run to a column of `count` records."""
+    """Join each run's `column_of(run)`, an array or one value, to a column of `count` records."""
     import numpy as np
 
     column = np.empty(count, np.int64)

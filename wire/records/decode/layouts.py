@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 # The layout of a batch with more records or more runs is not remembered.
 COUNT_MAX = 1 << 13
 RUNS_MAX = 8
-# A single batch is left to `known_runs`: here it would take 1.2 times as long.
+# The fewest batches to read together: a single batch here takes 1.2 times as long as `known_runs`.
 RUN_COUNT_MIN = 2
-# Size of the batches that are read together. They are read twice, so they and their columns should
+# Most bytes of batches to read together. They are read twice, so they and their columns should
 # fit into the processor's cache.
 RUN_SIZE_MAX = 1 << 20
 
@@ -52,7 +52,7 @@ def known_runs(data: bytes | memoryview, count: int, known: Known) -> list[Run] 
 
 
 def remember(data: bytes | memoryview, runs: list[Run], count: int, known: Known) -> None:
-    """Remember the layout of these runs, if it is the second batch of this size and count."""
+    """Remember the layout of these runs if an earlier batch had the same size and count."""
     key = len(data), count
     if len(runs) > RUNS_MAX or count > COUNT_MAX or key in known.layouts:
         return
@@ -119,7 +119,7 @@ class Layout:
         return column
 
     def runs_in(self, data: bytes | memoryview) -> list[Run] | None:
-        """Return the runs of `data` if it has this layout, else None. Requires: `size` bytes."""
+        """Return the runs of `data` (of `size` bytes) if it has this layout, else None."""
         head = self._first_head
         # The last byte of `data` belongs to no head: it is the header count of the last record.
         if data[-1] or data[: len(head)] != head:
@@ -160,7 +160,7 @@ def _head_size(run: Run) -> int:
 
 
 def _with_deltas(run: Run, data: bytes | memoryview, delta_at: int) -> Run:
-    """Return a copy of the run with the timestamp deltas of `data`, which have one byte each."""
+    """Return a copy of the run with the timestamp deltas of `data`, each a varint of one byte."""
     from numpy import ndarray
 
     raw = ndarray(run.count, "u1", data, run.position + delta_at, run.stride).tobytes()
@@ -224,7 +224,7 @@ class _Gather:
         self._fixed = np.ndarray(self._shape, self._form, bytes(bits), 0, (distance, 0)).flatten()
 
     def is_equal(self, data: bytes | memoryview) -> bool | None:
-        """Return True if all bytes are equal, False if only free bits differ, None otherwise."""
+        """Return True if all bytes match, False if only bits that may differ do, else None."""
         from numpy import ndarray
 
         found = ndarray(self._shape, self._form, data, self._place, self._strides).tobytes()
@@ -349,8 +349,8 @@ def find_alike(
     """Return the columns of several batches at `position`, if their layout is known; else None.
 
     The result has only batches that are whole, uncompressed and not transactional, and begin at
-    `offset` or later. It ends with the batch that reaches `count_max` records. If only one batch is
-    wanted the result is None: that is left to `known_runs`.
+    `offset` or later. It ends at the latest with the batch that reaches `count_max` records. If at
+    most one batch can be read, return None: `known_runs` reads that batch faster.
     """
     if position + HEADER_SIZE > len(view):
         return None

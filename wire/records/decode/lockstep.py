@@ -110,7 +110,7 @@ def columns_of_batches(
 
 
 class _Headers:
-    """Collects the headers of the records."""
+    """Collects the number and the places of the headers of all records."""
 
     def __init__(self, record_count: int) -> None:
         self._counts = np.zeros(record_count, np.int64)
@@ -192,8 +192,8 @@ def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tup
             slots = slots[:going]
         size, at = varints(octets, positions)
         firsts[slots + step] = at
-        # A record that ends before its start is found when its fields are read, and a record that
-        # ends too late at the end of its batch.
+        # No check here: reading the fields finds a record that ends before its start, and the check
+        # of the batch's end finds a record that ends too late.
         lasts[slots + step] = positions = at + size
     if any_of(positions != limits):
         raise Unusual

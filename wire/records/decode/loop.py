@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     # negative for null), number of headers, position of the first one
     Fields = tuple[int, int, int, int, int, int, int, int]
 
-# length, attributes, timestamp delta, offset delta, key length, value length, header count
+# One byte each for length, attributes, both deltas, key length, value length and header count.
 RECORD_SIZE_MIN = 7
 
 NO_HEADER_LIMIT = 1 << 31
@@ -105,7 +105,7 @@ def _not_filled(count: int, size: int) -> InvalidRecord:
 def _parse(
     data: bytes | memoryview, end: int, count: int, records: list[Fields], header_count_max: int
 ) -> tuple[int, int]:
-    """Append the fields of `count` records from `end` on; return the new end and header limit."""
+    """Append the fields of `count` records from `end` on; return new `end`, `header_count_max`."""
     # Short numbers, the usual ones, are read without a call, which would cost 0.2 us.
     for _ in range(count):
         number = data[end]

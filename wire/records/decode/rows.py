@@ -190,7 +190,7 @@ def plain_tuples(batch: Batch, data: Buffer) -> list[RecordTuple]:
     else:
         timestamps = timestamps_of(batch.base_timestamp, [fields[0] for fields in parsed])
     records: list[RecordTuple] = []
-    for timestamp, fields in zip(timestamps, parsed):  # noqa: B905  the first may be endless
+    for timestamp, fields in zip(timestamps, parsed):  # noqa: B905  `timestamps` may be endless
         _, offset, key_at, key_size, value_at, value_size, header_count, headers_at = fields
         records.append(
             (

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 COUNT_MIN = 8
 # Batches with larger offset deltas are read in other ways: their columns would grow without limit.
 OFFSET_DELTA_END = 1 << 17
-# The first RUNS_FREE runs may have any length; with the others the average must be at least this.
+# Runs are given up if there are more than RUNS_FREE, plus one for each RUN_LENGTH_MIN records.
 RUN_LENGTH_MIN = 16
 RUNS_FREE = 3
 
@@ -51,9 +51,9 @@ RUNS_FREE = 3
 # a memoryview 6.6.
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
-# If the records are large, only their headers are copied, and only for runs of this many records or
-# more, because it needs the import of numpy. Without this, the scan of varying batches of 500 to
-# 900 x 1 KiB takes 1.6 times as long.
+# Of large records only the headers are copied, in runs of this many records or more: the copy needs
+# the import of numpy. Without the copy, the scan of varying batches of 500 to 900 x 1 KiB takes 1.6
+# times as long.
 PACKED_COUNT_MIN = 400
 PACKED_SIZE_MAX = 64
 
@@ -109,7 +109,7 @@ class Run:
 
 
 def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
-    """Return the payload as `bytes`, if the copy costs less than reading columns without it."""
+    """Return the payload as `bytes`, or uncopied if a copy would cost more than it saves."""
     if type(payload) is bytes:
         return payload
     size = len(payload)
@@ -213,13 +213,13 @@ def _column(heads: Heads, place: int, count: int) -> bytes:
     buffer, start, stride = heads
     start += place
     column = buffer[start : start + (count - 1) * stride + 1 : stride]
-    # `bytes(column)` only for a memoryview: even for bytes the call would take a third of the time
-    # of the loops in the callers.
+    # Call `bytes` only for a memoryview: for a `bytes` object the call would still take a third of
+    # the time of the loops in the callers.
     return column if type(column) is bytes else bytes(column)
 
 
 def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
-    """End the run before the first record that differs from its first at one of these places."""
+    """End the run before the first record that differs from its first record in one of `places`."""
     for place in places:
         column = _column(heads, place, run.count)
         first = column[:1]
@@ -228,7 +228,7 @@ def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
 
 
 def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known) -> None:
-    """End the run where the offset deltas are no longer consecutive."""
+    """End the run before the first record whose offset delta is not consecutive."""
     first = run.index - OFFSET_STARTS[size]
     for place in range(size):
         expected = _offset_column(size, place, known)[first : first + run.count]
@@ -238,7 +238,7 @@ def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known
 
 
 def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
-    """End the run where the timestamp deltas have another size; store the deltas."""
+    """End the run before the first timestamp delta of another size; store the run's deltas."""
     columns = []
     for place in range(start, stop):
         column = _column(heads, place, run.count)

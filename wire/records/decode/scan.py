@@ -74,7 +74,7 @@ def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
         deltas = run.distinct_deltas()
         stamps = [base_timestamp + min(deltas), base_timestamp + max(deltas)]
         if stamps[0] < INT64_MIN or stamps[1] > INT64_MAX:
-            stamps = timestamps_of(base_timestamp, deltas)  # any sum may wrap around
+            stamps = timestamps_of(base_timestamp, deltas)  # these sums wrap around at 64 bits
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,
@@ -131,7 +131,7 @@ def scan_plainly(
 def _scan_in_parts(
     data: bytes | memoryview, count: int, base_timestamp: int, header_count_max: int
 ) -> ScanResult:
-    """Return the facts, read in parts to save memory: 100,000 records at once took 50 MB."""
+    """Return the facts of a batch. Read it in parts: 100,000 records at once took 50 MB."""
     latest: list[int] = []
     earliest: list[int] = []
     first_null, first, consecutive = -1, 0, True

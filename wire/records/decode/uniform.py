@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     Head = tuple[int, bytes, int, bytes, int, int, bytes]
 
 COUNT_MAX = 400
-# With fewer records, a shape is made only for the second such batch: making it takes longer than
-# reading one batch with the plain loop.
+# The first batch of a size and count gets a shape only if it has at least this many records: for
+# fewer, making the shape takes longer than reading one batch with the plain loop.
 COUNT_AT_ONCE = 8
 
 _SWAPPED = str.maketrans("sx", "xs")
@@ -63,7 +63,7 @@ _SWAPPED = str.maketrans("sx", "xs")
 BATCHES_MIN = 2
 # Batches of more records are read one by one: they gain nothing from being read together.
 RUN_COUNT_MAX = 64
-# Positions of the header fields length, leader epoch and magic, together.
+# Start and end of the header fields length, leader epoch and magic in a batch.
 _FRAME_START, _FRAME_END = 8, 17
 _unpack_head = Struct(">q9sI6sqq14x4s").unpack_from
 
@@ -83,7 +83,7 @@ class Shape:
         """A `key_size` of -1 means no keys."""
         self.has_keys = key_size >= 0
         heads = template(key_size, value_size, count, known)
-        first = heads[0][1:]  # no previous record ends before the first
+        first = heads[0][1:]  # without the end of a previous record
         form = ""
         middle = b""
         if self.has_keys:
@@ -92,7 +92,7 @@ class Shape:
         form += f"{value_size}x"
         forms = [f"{len(first)}s{form}"]
         places = []
-        begin = -1  # position in the joined pieces; the first head lacks a byte
+        begin = -1  # in the joined pieces: the first head lacks its first byte
         for start, stop, offset_size in offset_sizes(count):
             head_size = len(heads[stop - 1])
             forms.append(f"{head_size}s{form}" * (stop - start - (start == 0)))
@@ -158,7 +158,7 @@ class Shape:
         return self._skim.format.translate(_SWAPPED)
 
     def split_deltas(self, around: bytes) -> list[bytes]:
-        """Return the `deltas` of each of several batches, up to the first of another shape.
+        """Return the `deltas` of each of several batches, up to the first batch of another shape.
 
         `around` has the bytes around keys and values of all batches, one batch after the other.
         """
@@ -176,7 +176,7 @@ class Shape:
         return found
 
     def _deltas_in(self, around: bytes) -> bytes | None:
-        """Return the deltas; None if any other byte differs."""
+        """Return the timestamp deltas; None if any other byte differs from the shape."""
         expected = bytearray(self._around)
         deltas = b""
         for places in self._places:  # one slice for each size of offset deltas
@@ -231,7 +231,7 @@ def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Sh
 
 
 def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
-    """Return the sizes of the first record's key (-1: null) and value; None if not usable."""
+    """Return the first record's key size (-1: null) and value size; None if no shape has them."""
     try:
         _, body = read_varint(data, position, MAX_VARINT_SIZE)
         # Before the key there are attributes, timestamp delta and offset delta, of one byte each.
@@ -280,7 +280,7 @@ def next_rows(
     several: bool = False,
     known: Known = KNOWN,
 ) -> RunRows | None:
-    """Return the records of the batch at `position`, or with `several` of more batches, or None.
+    """Return the records of the batch at `position`, with `several` also of later ones; or None.
 
     The result has only batches that are whole, uncompressed and not transactional, have one shape,
     and begin at `offset` or later. Several batches have at most `count_max` records and consecutive
@@ -389,7 +389,7 @@ def _reader(view: memoryview, position: int, size: int, count: int, known: Known
 def alike_heads(
     view: memoryview, places: range, offset: int, *, check_crcs: bool, dense: bool = False
 ) -> list[Head]:
-    """Return the headers of the batches at these positions, up to the first unlike the others.
+    """Return the headers of the batches at `places`, up to the first batch that differs.
 
     The list ends before a batch with another length, leader epoch, attributes or record count,
     before a batch whose offsets begin below `offset` or the end of the previous batch, and with

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer, Headers
 
-# The checksum stands before the bytes that it covers, so it is known only after they are joined.
-# For
-# batches of this size or more it is then patched into them, which is cheaper than another join.
+# The checksum stands before the bytes that it covers, so it is known only after they are joined. In
+# a batch of at least this size it then overwrites a blank, which is cheaper than another join.
 PATCHED_SIZE_MIN = 8 << 10
 
 _BLANK_FRAME = bytes(FRAME_HEAD.size)
@@ -113,7 +112,7 @@ def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer
 
 
 def renumbered(batch: bytes, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
-    """Return a copy of the batch with another producer id, epoch and base sequence.
+    """Return a copy of the batch with the given producer id, epoch and base sequence.
 
     This copies the bytes and computes a new checksum, in a quarter of the time of `build_batch`.
     """

@@ -190,7 +190,7 @@ def _heads_before_deltas(deltas: list[int], fields_size: int) -> list[bytes]:
 def _join_columns(
     tables: tuple[dict[int, bytes], ...], sizes: list[int], columns: Sequence[Iterable[Buffer]]
 ) -> list[Buffer]:
-    """Put a head before the fields of each record; `sizes` has its key in `tables`."""
+    """Put a head before each record's fields; `sizes` has the key of each head in `tables`."""
     count = len(sizes)
     width = len(columns) + 1
     parts: list[Buffer] = [b""] * (width * count + 1)
@@ -203,7 +203,7 @@ def _join_columns(
 
 
 def _without_first_byte(parts: list[Buffer]) -> list[Buffer]:
-    """Move the first byte to the end. It ends the previous record, which the first one lacks."""
+    """Move the first byte, which ends no record, to the end: the last record still lacks it."""
     parts[0] = parts[0][1:]
     parts[-1] = b"\0"
     return parts
@@ -294,7 +294,7 @@ class _FieldSizes(dict[int, int]):
 
 
 def _head(size: int) -> bytes:
-    """Return the end of the previous record, then the length and attributes of a record."""
+    """Return the last byte of the previous record, then the length and attributes of this one."""
     return b"\0" + encode_varint(size) + b"\0"
 
 
@@ -313,15 +313,15 @@ def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[Ta
 
 FIELD_SIZES = _FieldSizes()
 
-# For records with timestamp delta 0, by the encoded size of key and value.
+# Heads of records with timestamp delta 0, by the encoded size of key and value together.
 HEADS = _tables(3, b"\0", lambda size: size)
-# For records with other deltas, by the encoded size of timestamp delta, key and value.
+# Heads of records with other timestamp deltas, by the encoded size of delta, key and value.
 HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
-# For records with timestamp delta 0 and no key, by the length of the value. The offset delta comes
-# between NO_KEY_HEADS and NO_KEY_TAILS.
+# Heads of records with timestamp delta 0 and no key, by the length of the value, in two parts: the
+# offset delta stands between a NO_KEY_HEADS and a NO_KEY_TAILS part.
 NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
 NO_KEY_TAILS = Table(lambda size: b"\x01" + encode_varint(size))
-# For the only record of a batch, by the length of its value: all bytes before the value.
+# All bytes before the value of the only record of a batch, by the length of the value.
 _LONE_HEADS = Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
 

@@ -37,7 +37,7 @@ _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 
 
 class ClassicRebalance:
-    """In each round, gives up partitions, offers assignors, assigns as leader, takes partitions."""
+    """A member's part in a round: give up partitions, assign all if leader, take over its share."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _ANSWER_DELAY_MS = 50
-"""Between the user's calls, the membership duty looks for answers this often."""
+"""Over a network, the membership duty looks for answers this often between the user's calls."""
 
 
 class ConsumerCoordinator:
@@ -76,8 +76,8 @@ class ConsumerCoordinator:
         """Make a full pass; return milliseconds to the next useful pass, if known.
 
         Raises:
-            KafkaError: the coordinator refused the group or the member, or a topic's name is
-                invalid or the user may not read it.
+            KafkaError: the coordinator refused the group or the member, a topic's name is
+                invalid, or the user may not read the topic.
             Exception: a callback of the user raised it.
         """
         self.member.polled(now_ms)

@@ -110,7 +110,7 @@ class CloseOptions:
     """
 
     DEFAULT = 0
-    """Leave; a static member stays until its session ends."""
+    """Leave the group, except that a static member stays until its session ends."""
     LEAVE_GROUP = 1
     REMAIN_IN_GROUP = 2
     """Send nothing: the partitions stay reserved until the session ends."""

@@ -32,7 +32,7 @@ class Reconciliation:
         self._commits = commits
         self._auto_commit = auto_commit
         self._target: dict[bytes, list[int]] | None = None
-        """The assignment to take over, partitions by topic id; None when that is done."""
+        """The broker's target, partitions by topic id; None once it has been taken over."""
         self._commit: Commit | None = None
         self._commit_deadline = 0
 
@@ -97,10 +97,10 @@ class Reconciliation:
         return None
 
     def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
-        """Commit before a revocation, if auto commit is on.
+        """Commit before partitions are revoked, if auto commit is on.
 
-        Returns the milliseconds that the commit may still take, or None if there is none to wait
-        for.
+        Returns the milliseconds that the commit may still take; None if it has ended or none
+        was begun.
         """
         if not revoked:
             self._abandon_commit()

@@ -26,7 +26,7 @@ _NEWEST_OF_V1: dict[int, int] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: 3,
 }
 _NEWEST_OF_V2: dict[int, int] = {
-    ApiKey.TXN_OFFSET_COMMIT: 5,  # later versions name topics by ids, and a group outlives those
+    ApiKey.TXN_OFFSET_COMMIT: 5,  # later versions name topics by id; a group outlives an id
     ApiKey.INIT_PRODUCER_ID: 5,  # later versions are for two-phase commit
     ApiKey.ADD_PARTITIONS_TO_TXN: 3,  # later versions are for brokers
 }
@@ -40,7 +40,7 @@ class Coordinators:
         self._nodes: dict[str | None, int] = {}
         self._served: dict[int, tuple[int, int]] | None = None
         self.offers_v2 = False
-        """True if the cluster had transaction.version 2 or later in its last answer."""
+        """True if the last known transaction.version of the cluster is at least 2."""
 
     def node(self, group: str | None) -> int | None:
         """Return the coordinator of a group, or of the transactions (None), if known."""

@@ -65,7 +65,7 @@ _FATAL_TO_PRODUCE = frozenset(
 )
 
 FENCED = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH))
-"""A request's error when there is a newer epoch of this producer."""
+"""Errors of requests which mean that a newer epoch of this producer exists."""
 
 FORGOTTEN = frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
 """Errors which mean that the coordinator has forgotten this producer, which needs a new id."""

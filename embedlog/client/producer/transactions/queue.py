@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RequestQueue:
-    """The queue of one producer, in its sender's turn. No method waits."""
+    """The queue of one producer, used in a pass or while no pass runs. No method waits."""
 
     def __init__(self, context: TransactionContext) -> None:
         self._context = context

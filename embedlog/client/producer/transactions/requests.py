@@ -301,7 +301,7 @@ class AddPartitions(TransactionRequest):
             context.status.open.partitions |= self.partitions
             context.status.open.is_started = True
             return None
-        # A partition that was not tried, as another was refused, does not tell the reason.
+        # Skip partitions that were not tried: the reason is the error of a refused partition.
         telling = [
             (key, code)
             for key, code in refused.items()

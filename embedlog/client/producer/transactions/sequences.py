@@ -27,7 +27,7 @@ _KNOWN_AGAIN_COUNT = 5
 
 
 class PartitionSequences:
-    """The numbers of one partition, and its batches without an outcome, in order."""
+    """The sequence numbers of one partition, and its batches without an outcome, in order."""
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
@@ -41,13 +41,13 @@ class PartitionSequences:
         self.next_sequence = 0
         self.last_acked = -1
         self.unresolved_end = -1
-        """The number after a batch that was given up without an answer; -1 without such a batch."""
+        """The sequence after a batch that was given up without an answer; -1 if there is none."""
         for batch in self.in_flight:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
             self.next_sequence = after(batch)
 
     def is_of(self, owner: Sequences) -> bool:
-        """Return whether these are numbers under the producer's present id and epoch."""
+        """Return whether the numbers belong to the present id and epoch of `owner`."""
         return self.producer_epoch == owner.producer_epoch and self.producer_id == owner.producer_id
 
     @property
@@ -57,7 +57,7 @@ class PartitionSequences:
 
     @property
     def has_room(self) -> bool:
-        """True if the broker still recognizes the oldest open batch after one more batch."""
+        """True if the broker would still recognize the oldest batch after one more batch."""
         oldest = self.in_flight[0]
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
@@ -69,7 +69,7 @@ class PartitionSequences:
 class Sequences:
     """A producer's id and epoch, and the sequence numbers of each of its partitions.
 
-    Used in the sender's turn: no method waits, and none is thread-safe.
+    No method waits, and none is thread-safe: call them in the sender's pass or while no pass runs.
     """
 
     def __init__(self) -> None:

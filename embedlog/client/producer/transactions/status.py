@@ -82,26 +82,26 @@ class OpenTransaction:
         self.is_started = False
         """True if the coordinator may know of the transaction."""
         self.is_ending = False
-        """True if its end was sent, so that nothing can be added any more."""
+        """True once EndTxn was sent: no partition or offsets can be added any more."""
         self.needs_epoch = False
         """True if sequences were lost, so that the next transaction needs a new epoch."""
         self.partitions: set[tuple[str, int]] = set()
         self.new_partitions: set[tuple[str, int]] = set()
-        """The partitions to add to it."""
+        """Partitions of waiting batches that the next AddPartitionsToTxn request adds."""
         self.pending_partitions: set[tuple[str, int]] = set()
-        """Partitions whose request to add them was made."""
+        """Partitions for which an AddPartitionsToTxn request was queued already."""
         self.prepared: PreparedTransaction | None = None
 
 
 class TransactionStatus:
-    """The status of one producer. Only the thread that has the sender's turn may change it."""
+    """The status of one producer. It changes only in the sender's pass or while no pass runs."""
 
     def __init__(self, settings: Settings) -> None:
         self.transactional_id: str = settings["transactional.id"]
         self._timeout_ms: int = settings["transaction.timeout.ms"]
         self.state = _S.UNINITIALIZED
         self.open = OpenTransaction(is_v2=False)
-        """The transaction; between two transactions an empty one."""
+        """The open transaction; an empty object while no transaction is open."""
         self.error: Exception | None = None
         """The error after which only an abort, or only closing the producer, is possible."""
         self.doom: Exception | None = None
@@ -175,5 +175,5 @@ class TransactionStatus:
 
 
 def again(error: Exception) -> Exception:
-    """Return a copy of the error, for a caller whose traceback the copy gets."""
+    """Return a copy to raise, so that the traceback of the caller is not added to `error`."""
     return copy(error)

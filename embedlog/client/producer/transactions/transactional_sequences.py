@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TransactionalSequences(Sequences):
-    """The sequences of one producer, in its sender's turn. No method waits."""
+    """The sequences of one transactional producer. No method waits."""
 
     queue: RequestQueue
     """The manager's request queue; the manager sets it."""
@@ -59,9 +59,8 @@ class TransactionalSequences(Sequences):
         """The error for unsent records once the transaction cannot commit; None before that.
 
         After an error or an abort, no reader would see more records, and the next transaction has
-        another epoch. If records are still unsent when the end of the transaction has been sent, a
-        thread sent them at that moment. They are not part of the transaction, and must not become
-        part of the next.
+        another epoch. Once EndTxn is sent, only records of a `send` at that moment can be unsent.
+        They are not part of the transaction, and must not become part of the next.
         """
         status = self._status
         if status.doom is None and (status.open.is_ending or status.state in CLOSED):

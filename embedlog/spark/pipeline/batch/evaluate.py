@@ -83,7 +83,7 @@ class Evaluator:
         """Return the decoded rows, good and bad, with `_error` and the rules that they break."""
         project = self.project
         run = decode_function(project.decode, self._maps, self.columns)
-        # A StructType: text would have to be analysed, which declarative pipelines forbid.
+        # Pass a StructType: Spark would analyse a text, which declarative pipelines forbid.
         columns = StructType.fromJson(to_json(all_nullable(with_meta(self.columns))))
         decoded = records.mapInArrow(run, columns)
         judged = judge(decoded, self._rules("input"))

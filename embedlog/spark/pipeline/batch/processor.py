@@ -2,7 +2,7 @@
 
 The batch's key is (query id, batch id). If a run ends in the middle, Spark gives the next run the
 same records with the same key: sinks that have the key skip the batch, and the others write it. So
-every sink gets every batch once.
+every table gets every batch once; `sinks.topics` explains what topics get.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BatchProcessor:
     def __init__(self, project: Project, reached: Reached = lambda step: None) -> None:
         self.project = project
         self._reached = reached
-        """Called at each step; a test ends the work there."""
+        """Called with the name of each step; a test raises in it to end the work."""
         self._evaluator = Evaluator(project)
         self._watermark = WatermarkFile(project.state)
         self._tables = {
@@ -64,7 +64,7 @@ class BatchProcessor:
         try:
             return self._run(records, key, scope)
         except BaseException:
-            self._swept.discard(key.app)  # sweep its staged files before the next try
+            self._swept.discard(key.app)  # the next try removes its staged files
             raise
 
     def _run(self, records: DataFrame, key: CommitKey, scope: ReplayScope | None) -> BatchReport:
@@ -99,7 +99,7 @@ class BatchProcessor:
         letters = outcome.failed if report.dead or scope is not None else None
         sinks = list(self.project.sinks)
         if scope is not None and holder is not None:
-            # Remove letters last: once they are gone, nothing gives these records again.
+            # Remove letters last: once they are gone, no redrive finds their records again.
             sinks.sort(key=lambda each: each is holder)
         for sink in sinks:
             rows = outcome.views[transforms.source_of(self.project, sink.source)]

@@ -23,7 +23,7 @@ class BatchReport:
     written: dict[str, int] = field(default_factory=dict)
     """Sink -> rows of this batch in it; for upserts, the changes applied."""
     newest_ms: int = -1
-    """The greatest timestamp of a record."""
+    """The greatest timestamp of the batch's records, in ms."""
     repeated: list[str] = field(default_factory=list)
     """Sinks that had this batch before."""
 

@@ -2,7 +2,7 @@
 
 The watermark of a batch is the greatest event time of earlier batches minus the delay. An older row
 is late and becomes a dead letter, where Spark's own watermark would drop it silently. The file
-holds the marks of the last two batches, because the last one may be repeated:
+holds the greatest event time before and after the last batch, because it may be repeated:
 
     watermark.json   {"app": ..., "version": 7, "before_ms": ..., "after_ms": ...}
 """
@@ -47,7 +47,7 @@ class WatermarkFile:
         return newest
 
     def note(self, key: CommitKey, marks: Marks) -> None:
-        """Store the marks of a batch, before any of it is written."""
+        """Store the marks of a batch. Call it before any row of the batch is written."""
         make_directory(self._files, self._directory, sync=True)
         document = {"app": key.app, "version": key.version, **marks._asdict()}
         write_whole(self._files, self._path, json.dumps(document).encode(), sync=True)

@@ -39,7 +39,7 @@ def widen(old: Type, new: Type, where: str = "") -> Type:
     """Return the narrowest type that fits values of both types; new columns become nullable.
 
     Raises:
-        ProjectError: there is none; names the column and both types.
+        ProjectError: no type fits both; names the column and both types.
     """
     if old == new or new == _UNKNOWN:
         return old

@@ -162,7 +162,7 @@ def dry_run(project: Project, spark: SparkSession, count: int) -> DryRun:
     from embedlog.spark.pipeline.batch.processor import BatchProcessor
 
     records = last_records(project.source, count)
-    # A rule that fails would hide the rows that show the reason.
+    # Let failing rules only warn: a failure would hide the rows that show its reason.
     lenient = replace(
         project,
         rules=tuple(replace(r, action="warn") if r.action == "fail" else r for r in project.rules),

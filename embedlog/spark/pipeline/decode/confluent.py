@@ -49,7 +49,7 @@ def split_message_indexes(rest: bytes) -> tuple[list[int], bytes]:
     """Return Protobuf's message indexes and the message after them.
 
     Raises:
-        DecodeError: the indexes are cut off, or there are more than bytes.
+        DecodeError: the indexes are cut off, or their count is negative or exceeds the bytes.
     """
     count, position = _zigzag(rest, 0)
     if count == 0:
@@ -106,7 +106,8 @@ class Registry:
         """Return the result of `parse` for the JSON document of a schema; each is parsed once.
 
         Raises:
-            DecodeError: the schema is not of this kind, or cannot be parsed. Else as `schema`.
+            DecodeError: the id is unknown, or the schema is not of this kind or cannot be parsed.
+            RegistryUnavailable: the registry did not answer.
         """
         if number not in self._parsed:
             schema, what = self.schema(number), f"schema id {number}"

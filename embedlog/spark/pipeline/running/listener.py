@@ -34,7 +34,7 @@ class ProgressListener(StreamingQueryListener):
         self._ended: set[str] = set()
 
     def has_ended(self, run_id: str) -> bool:
-        """Whether Spark has reported everything about a run; the end comes last."""
+        """Whether Spark has reported the end of a run, which is its last report."""
         return run_id in self._ended
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802

@@ -125,7 +125,7 @@ class Replayer:
         )
         most = self.project.dead_letters.max_attempts
         chosen = letters.where(f.col("attempt") < most).where(where)
-        # A rule on the output stores the row instead of the record: there is nothing to decode.
+        # A letter without coordinates holds the row of an output rule, not a record to decode.
         chosen = chosen.where("topic IS NOT NULL AND partition IS NOT NULL AND offset IS NOT NULL")
         chosen = chosen.orderBy("timestamp", "topic", "partition", "offset")
         if limit is not None:
@@ -139,7 +139,7 @@ class Replayer:
         return self._run(records, "redrive")
 
     def _with_later(self, letters: DataFrame) -> DataFrame:
-        """Add later records of the letters' keys: a state must not go back."""
+        """Add later records of the letters' keys, so that no old record replaces a newer state."""
         found = letters.groupBy("topic", "partition").agg(f.min("offset")).collect()
         first = {(row[0], row[1]): row[2] for row in found}
         if not first:
@@ -171,7 +171,7 @@ class Replayer:
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
         made = {"endingOffsets": offsets_json(self._limit)}
         if starts:
-            # Partitions without a given start are not replayed.
+            # Start partitions without a given start at their end: they are not replayed.
             all_starts = {each: starts.get(each, end) for each, end in self._limit.items()}
             made["startingOffsets"] = offsets_json(all_starts)
         elif wanted.from_time is not None:

@@ -42,7 +42,7 @@ def is_open() -> bool:
 def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
     """Return the active session, or a new one with settings for pipelines.
 
-    `settings` are Spark's, and override those.
+    `settings` are Spark's, and override the pipelines' settings.
 
     Raises:
         ProjectError: PySpark is not installed.

@@ -49,7 +49,7 @@ def replace(
     `names` are the columns of the coordinates in this table.
 
     Raises:
-        ReplayRefused: the table has no such columns.
+        ReplayRefused: `rows`, or a file of the table, lacks one of these columns.
     """
     missing = [name for name in names if name not in rows.columns]
     if missing:
@@ -73,7 +73,7 @@ def replace(
 
 
 def _may_hold(file: DataFile, names: tuple[str, str, str], scope: ReplayScope) -> bool:
-    """Whether a file's statistics allow a row of the scope. Unknown statistics do."""
+    """Whether a file may hold a row of the scope. Missing statistics exclude no row."""
     metadata = pq.read_metadata(file.path)
     slots = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
     if any(name not in slots for name in names):

@@ -106,7 +106,7 @@ def _scd2(sink: Sink, merged: DataFrame) -> DataFrame:
     ordered = Window.partitionBy(*sink.keys).orderBy(
         f.col(sink.sequence_by).asc_nulls_first(), f.col("_offset").asc()
     )
-    # A deletion, which has no row, may have closed an old version.
+    # Keep the end of an old version: a deletion, which has no row, may have closed it.
     closed = f.when(f.col(_NEW), f.lit(None)).otherwise(f.col("_valid_to"))
     ended = dated.withColumn("_valid_to", f.least(f.lead("_valid_from").over(ordered), closed))
     versions = ended.where("NOT _deleted").drop("_place")

@@ -1,7 +1,7 @@
 """Delta Lake without a JAR: the tasks write Parquet, the driver commits with `deltalake`.
 
-The commit carries Delta's own application transaction (query id, batch id), which other readers of
-the protocol know. It tells whether a batch is in the table.
+The commit carries Delta's own application transaction (query id, batch id), which tells whether a
+batch is in the table. Other readers of the protocol know it as well.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DeltaFormat:
         table = self._open()
         if table is None or part != ROWS:
             return []
-        # Not flattened: partition values would be a struct. They are not needed here.
+        # Not flattened: partition values stay one struct, which `select` leaves out.
         actions = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records"])
         return [
             DataFile(f"{self.path}/{unquote(each['path'])}", each["num_records"] or 0,
@@ -145,5 +145,5 @@ class DeltaFormat:
                             data_change=True, size=file.size_bytes)  # fmt: skip
 
     def _relative(self, file: DataFile) -> str:
-        # The log holds paths as URIs: a `%` in a directory's name is escaped once more.
+        # Delta's log holds paths as URIs: escape the `%` of an escaped directory name again.
         return quote(str(Path(file.path).relative_to(self.path)), safe="/=")

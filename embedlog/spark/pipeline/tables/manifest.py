@@ -14,7 +14,7 @@ A file of the log holds one line of JSON, and its CRC-32 in hexadecimal. A commi
 Readers need no lock: they read the newest checkpoint and the commits after it. Older log files are
 deleted. Removed data files are deleted an hour later, so a list of files stays readable that long.
 
-Delta through `deltalake` cannot take its place:
+Delta through `deltalake` cannot replace this table:
 
     durability   a commit here is synced before it returns. `deltalake` 1.6 links its log file and
                  syncs nothing, so a loss of power can undo a commit that it reported. The archive
@@ -50,7 +50,7 @@ _LOCK_TIMEOUT_MS = 60_000
 _LOCK_POLL_MS = 20
 _ONE_TIME_APPS_MAX = 256
 ONE_TIME = "once:"
-"""Applications with this prefix commit once; a table remembers only the last of them."""
+"""Prefix of applications that commit once; a checkpoint keeps the last 256 of them."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class TableState:
 
     def apply(self, commit: Mapping[str, Any]) -> None:
         self.version = commit["version"]
-        self.apps.pop(commit["app"], None)  # keeps the dict in the order of last commits
+        self.apps.pop(commit["app"], None)  # keeps the dict ordered by last commit
         self.apps[commit["app"]] = commit["app_version"]
         for path in commit["remove"]:
             del self.files[path]
@@ -92,7 +92,7 @@ class ManifestTable:
         self._files = self._runtime.files
         self._log = f"{path}/_log"
         self._reached = reached
-        """Called at each step of a commit; a test ends the work there."""
+        """Called with the name of each step of a commit; a test raises in it to end the work."""
 
     def version_of(self, app: str) -> int:
         return self.state().apps.get(app, -1)
@@ -152,7 +152,7 @@ class ManifestTable:
             try:
                 return self._read_state()
             except FileNotFoundError:
-                continue  # the listing is older than a checkpoint, whose writer deleted these files
+                continue  # after the listing, a writer made a checkpoint and deleted older files
         raise TimedOut(f"{self._log}: changes faster than it can be read")
 
     def _read_state(self) -> TableState:
@@ -205,7 +205,7 @@ class ManifestTable:
         )
         self._reached("table: after the checkpoint")
         for name in self._files.list(self._log):
-            # Keep one checkpoint more, for readers that have listed it.
+            # Keep the previous checkpoint and the commits after it, for readers that listed them.
             if name[:20].isdecimal() and int(name[:20]) < state.version - CHECKPOINT_EVERY:
                 self._files.remove(f"{self._log}/{name}")
 

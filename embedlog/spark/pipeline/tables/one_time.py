@@ -33,10 +33,9 @@ _LOCK_POLL_MS = 5
 
 @contextmanager
 def at_work(tables: Sequence[TableFormat], app: str) -> Iterator[None]:
-    """Own one-time work in these tables; at the end, remove its files that are not committed.
+    """Register `app` as a one-time writer of the tables; at the end, remove its uncommitted files.
 
-    Files of dead writers are removed first. `app` must be new. Of several tables at one path, one
-    is enough.
+    Files of dead writers are removed first. `app` must be new. Tables at the same path count once.
 
     Raises:
         OSError: a table's directory cannot be written.
@@ -80,20 +79,20 @@ def _own(path: str, app: str) -> DirectoryLock:
             lock = runtime.files.lock(name)
             if runtime.files.stat(name) is not None:
                 break
-            lock.close()  # a sweeper removed the file between its opening and its locking
+            lock.close()  # `sweep_dead` removed the file before it was locked here
         except DirectoryLocked:
-            # A sweeper has found the new file before it was locked, and holds the lock for a
-            # moment.
+            # Try again: `sweep_dead` found the new file before it was locked here, and holds the
+            # lock for a moment.
             if runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
                 raise
         Parked().sleep(_LOCK_POLL_MS)
-    # If a staged file survives a loss of power, this name must survive as well.
+    # Sync the lock file's name before files are staged: a sweep after a power loss needs it.
     runtime.files.sync_directory(directory)
     return lock
 
 
 def _end(table: TableFormat, app: str, lock: DirectoryLock) -> None:
-    """Sweep for `app`, whose lock is held, and release the lock."""
+    """Remove the uncommitted files and the lock file of `app`, then release its lock."""
     try:
         sweep(table.path, app, after=table.version_of(app))
         # Another sweeper may have removed the file; the next sweeper removes it after an error.

@@ -1,9 +1,9 @@
 """The directory in which the tasks of one job write a table's files, until the job is done.
 
-Spark may run an attempt of a task again, or run two at once. The loser may still be writing when
-the job is done; its process is killed some time later. So tasks write to a directory that the
-driver has made, and whose name ends with the job. Tasks never make it: a late attempt finds no
-place for a new file, and the files that it has open disappear with the directory.
+Spark may run an attempt of a task again, or run two at once. The losing attempt may still write
+when the job is done; its process is killed some time later. So tasks write to a directory that the
+driver makes, and renames when the job is done. Tasks never make it: a late attempt cannot create a
+file, and the files that it has open are removed with the directory.
 
     <table>/data/<application>-<version>-<random>.staging/<random>.parquet    while the job runs
     <table>/data/<application>-<version>-<random>.closed/...                  until it is cleared
@@ -35,7 +35,7 @@ def new_file(directory: str) -> str:
 
 
 def make_durable(files: Files, path: str) -> int:
-    """Sync a written file and return its size in bytes. In a task; the driver syncs the name."""
+    """Sync a file that a task wrote; return its size in bytes. The driver syncs its directory."""
     with closing(files.open(path)) as file:
         file.sync()
         return file.size()

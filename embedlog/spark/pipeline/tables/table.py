@@ -37,7 +37,7 @@ class CommitKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file of a table. `path` is absolute; `part` is ROWS or DEAD_LETTERS."""
+    """A table's Parquet file. `path` is absolute; `part` is ROWS, DEAD_LETTERS or session state."""
 
     path: str
     row_count: int

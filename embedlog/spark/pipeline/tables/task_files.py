@@ -1,8 +1,8 @@
 """The tasks' part of a write: they write Parquet files that no reader sees, and return the names.
 
 Each attempt of a task writes files with random names, so a repeated or speculative attempt never
-touches another's files. A commit, and the table's directories, get only files whose names the
-driver collects: see `tables.stage`.
+touches the files of another attempt. A commit, and the table's directories, get only files whose
+names the driver collects: see `tables.stage`.
 """
 
 from __future__ import annotations
