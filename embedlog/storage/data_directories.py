@@ -105,9 +105,9 @@ class DataDirectories:
         self.first = managers[0]
         self.offline = tuple(offline)
         self.has_one = len(managers) == 1 and not offline
-        """True if the broker was opened with only one directory."""
+        """True if the broker was opened with only one data directory."""
         self.keeper: Keeper | None = None
-        """Tells the controller where logs lie; None if it need not know."""
+        """Tells the controller where logs lie; None if the controller need not know."""
         self.cordoned: Callable[[], Collection[str]] = tuple
         """Returns the setting cordoned.log.dirs: directories that get no new logs (KIP-1066)."""
         self.relocations: Relocations | None = None
@@ -202,7 +202,7 @@ class DataDirectories:
     def get(self, topic_partition: TopicPartition) -> Log | None:
         if self.has_one:
             return self.first.get(topic_partition)
-        with self._lock:  # the log may be about to move
+        with self._lock:  # so that no `hand_over` moves the log meanwhile
             manager = self.holder(topic_partition)
             return None if manager is None else manager.get(topic_partition)
 
@@ -252,7 +252,7 @@ class DataDirectories:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files: see `LogManager.delete`."""
-        with self._lock:  # the log may be about to move
+        with self._lock:  # so that no `hand_over` moves the log meanwhile
             for manager in self.managers:
                 manager.delete(topic_partition)
         for gone in self.offline:
@@ -341,7 +341,7 @@ def _for_new(
 ) -> LogManager:
     """Return the manager that creates a log: of its known directory, else of its preferred one.
 
-    If neither works, the directory with the fewest logs gets it, a cordoned one only if all are.
+    If neither works, it is the directory with the fewest logs, cordoned only if all are cordoned.
     """
     preferred, managers = directories.preferred, directories.managers
     path = None if preferred is None else preferred.take(topic_partition)

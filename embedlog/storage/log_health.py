@@ -40,7 +40,7 @@ class LogHealth:
         self.failure: BaseException | None = None
         """Why the log refuses writes; None while it takes them."""
         self.failed_since_ms = -1
-        """Wall time of the failure."""
+        """Wall time of the failure, -1 without one."""
         self.damage: tuple[int, CorruptRecord] | None = None
         """(wall time, error) of the last rot that a reader found in published records, or None."""
         self.disk_error: OSError | None = None
@@ -59,7 +59,7 @@ class LogHealth:
     def check_rot(self) -> None:
         """Raise CorruptRecord if the log ends where rot begins.
 
-        A reader at that end must neither wait for records nor start over.
+        A reader at the log's end must then neither wait for records nor start over.
         """
         if isinstance(self.failure, CorruptRecord):
             raise self.failure

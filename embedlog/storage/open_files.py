@@ -23,7 +23,7 @@ class Openable:
         self.path = path
         self.opened: File | None = None
         self.kept: File | None = None
-        """The open file, once another file may have its name: see `SegmentFile.part_with`."""
+        """The open file, set before another file may take its name: see `SegmentFile.part_with`."""
         self.is_gone = False
         """True once the log is deleted: the name may belong to a new log."""
         self.used = False
@@ -43,7 +43,7 @@ class OpenFiles:
         self.files = files
         self._limit = max(1, min(limit, files.descriptor_count_max // 4))
         self._segments: dict[Openable, None] = {}
-        """The segments with an open file; the first is the next candidate for closing."""
+        """The segments with an open file; the first is the next one that may be closed."""
 
     def open(self, segment: Openable, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""

@@ -41,7 +41,7 @@ records on (measured with keys of varying length)."""
 
 
 class BatchFilter:
-    """Applies the rules of one round to batches in offset order."""
+    """Applies the rules at the top of the file to one round's batches, in offset order."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class BatchFilter:
         delete_retention_ms: int,
         limit: int = DECOMPRESSED_SIZE_MAX,
     ) -> None:
-        """`latest` has the keys of the records below offset `end`; `now_ms` is wall time.
+        """`latest` has the last offset below `end` of each key; `now_ms` is wall time.
 
         `limit` is the largest size of a decompressed batch.
         """

@@ -14,7 +14,7 @@ ENTRY_OVERHEAD = 130
 that has just grown. Measured with 16-byte keys: 75 in a full dictionary, 127 after it grew."""
 
 NEVER = (1 << 63) - 1
-"""The "last offset" of the key None. Every record without a key is older, so none is kept."""
+"""The last offset of the key None: above every offset, so that no record without a key is kept."""
 
 
 class OffsetMap:

@@ -177,8 +177,8 @@ class CleanedOutput:
 def _put_away(former: tuple[Segment, ...]) -> list[str]:
     """Rename the files of former segments for removal; return the new paths.
 
-    The first segment's log keeps its name, because the new file will be renamed over it. Its
-    producer snapshot stays, because the producer state at that offset is the same.
+    The first segment's `.log` file keeps its name: the new file will be renamed over it. The first
+    producer snapshot stays, because the producer state at its offset is the same.
     """
     useless = former[0].file.put_away(paths.SIDECARS)
     for old in former[1:]:

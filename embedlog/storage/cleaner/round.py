@@ -124,8 +124,8 @@ class CleaningRound:
             yield self.progress.read
         yield from self._fill_map(set(aborted))
         if self.log.config.durability != "memory":
-            # Older records are removed because of the mapped ones. A loss of power must not take
-            # the mapped records afterwards.
+            # Sync the mapped records before older ones are removed because of them: otherwise a
+            # loss of power could take both.
             self.log.durability.sync(self._end)
             yield self.progress.read
         transactions = CleanedTransactions(set(aborted))
@@ -210,8 +210,8 @@ class CleaningRound:
         log = self.log
         if self._is_announced:
             return
-        # Store this before the first swap. After a loss of power, the next open must not take the
-        # gaps for damage.
+        # Store that the log may have gaps before the first swap makes one: after a loss of power
+        # the next open must not take gaps for damage.
         with log.lock:
             if log.offsets.cleaned_offset < 0:
                 log.offsets.cleaned_offset = self._first_dirty
@@ -238,9 +238,9 @@ class CleaningRound:
         return True
 
     def _check_unchanged(self) -> None:
-        """Raise LogChanged unless the log still has all segments that are not rewritten yet.
+        """Raise LogChanged unless the log still has all segments that the round is to rewrite.
 
-        Later groups count as well: records of this group are removed because of their records.
+        Later groups count as well: records of this group go because later groups have newer ones.
         """
         sources = self._sources
         log = self.log

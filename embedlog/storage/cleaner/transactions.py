@@ -64,7 +64,7 @@ class CleanedTransactions:
 
     def _read_marker(self, batch: RecordBatch) -> bool:
         if batch.record_count == 0:
-            return True  # an earlier round emptied it; its header stayed for the producer's epoch
+            return True  # a marker emptied earlier: its header stayed for the producer's epoch
         control_type = control_type_of(batch)
         if control_type not in (ControlType.ABORT, ControlType.COMMIT):
             return False

@@ -66,7 +66,7 @@ class Checkpoints:
         sealed, text = self._read_both(RECOVERY_POINTS)
         self._recovery_points = sealed.offsets if sealed.exists else text.offsets
         sealed, text = self._read_both(LOG_START_OFFSETS)
-        # The sealed form keeps an unknown start offset as unknown until its log is loaded.
+        # If not good: each start offset is unknown, and is stored so until its log is loaded.
         self._start_offsets = (
             sealed.offsets if sealed.is_good else dict.fromkeys(found, start_offset.UNKNOWN)
         )
@@ -149,14 +149,14 @@ class Checkpoints:
         return True
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
-        """Store synced, cleaned and start offsets, and where logs have gaps.
+        """Store the logs' synced, cleaned and start offsets, and where they have gaps.
 
         A start offset is left out if it is the first segment's base offset. Return whether anything
         was new, as `write_high_watermarks` does.
         """
         for topic_partition, log in logs.items():
             if log.failure is not None:
-                continue  # recovery must look for all records that were synced before the failure
+                continue  # keep the former entries, so that recovery checks all that was synced
             self._recovery_points[topic_partition] = log.durability.synced_offset
             if log.offsets.cleaned_offset >= 0:
                 self._cleaned[topic_partition] = log.offsets.cleaned_offset

@@ -1,6 +1,6 @@
 """The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it.
 
-The functions raise ConfigError for a path or a level that cannot be used.
+The functions raise ConfigError for a path or a durability that cannot be used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def data_directory(path: StrPath | None) -> str | None:
     """Return the directory that `path` names; None means memory.
 
     A leading "~" is the home directory. Text that looks like an address is refused; write
-    "./localhost:9092" for a directory of such a name.
+    "./localhost:9092" for a directory of that name.
     """
     if path is None:
         return None
@@ -83,7 +83,7 @@ def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[
 def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
     """Return the directories that the setting log.dirs, `named`, names beside the one at `path`.
 
-    Return none if it does not name that one: then the setting belongs to another program.
+    Return () if log.dirs does not name `path` itself: then it is the setting of another program.
     """
     if path is None or not named or len(named) < 2:
         return ()

@@ -38,7 +38,7 @@ class Leftovers:
         except OSError as error:
             if error.errno not in (ENOSPC, EDQUOT):
                 raise
-            remove_tree(files, directory)  # no room for a new name
+            remove_tree(files, directory)  # a full disk refused the rename: remove now
         else:
             self._directories.append(path)
 
@@ -64,7 +64,7 @@ class Leftovers:
         return min((due_ms for due_ms, _ in self._files), default=None)
 
     def remove_files(self, useless: list[str]) -> None:
-        """Remove these files; errors, as for missing ones, are only logged."""
+        """Remove these files. An error, even for a missing file, is only logged."""
         for path in useless:
             try:
                 self._directory.files.remove(path)

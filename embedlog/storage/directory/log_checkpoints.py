@@ -38,7 +38,7 @@ class LogCheckpoints:
         """Remove the entries of a deleted log from the files, before a log of its name is made."""
         with self._lock:
             if self._checkpoints.forget(opening.topic_partition):
-                self.write_positions()  # the deletion of the former log was interrupted
+                self.write_positions()  # the deletion of a log of this name was interrupted
             if opening.config.compact and not self._is_volatile:
                 self._checkpoints.write_gaps()
 

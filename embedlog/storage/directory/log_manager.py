@@ -170,7 +170,7 @@ class LogManager:
             former = self._configs.get(topic)
             self._configs[topic] = config
             if config.durability == "fsync" and former and former.durability != "fsync":
-                # The names of the directories of its logs may not have been synced.
+                # Sync the names of the topic's log directories: a lower durability did not.
                 self.directory.files.sync_directory(self.directory.path)
             if config.compact and not self.tasks.has_compacted:
                 self.tasks.has_compacted = True
@@ -194,7 +194,7 @@ class LogManager:
                 return
             if log is not None:
                 with log.lock:
-                    # A later reader must not open the files of a new log of this name.
+                    # Readers of this log must not open the files of a new log of its name.
                     for segment in log.segments:
                         segment.file.is_gone = True
                     log.retire(ClosedError(f"{topic_partition} was deleted"))
@@ -211,7 +211,7 @@ class LogManager:
             try:
                 self.checkpoints.write_positions()
             except OSError as error:
-                # Creating a log of this name writes the checkpoints first.
+                # Not raised: the checkpoints are written again before a log of this name is made.
                 events.warning("the checkpoints still have %s: %s", topic_partition, error)
                 self.tasks.stir()
         events.info("the log of %s was deleted", topic_partition)
@@ -220,8 +220,8 @@ class LogManager:
         """Give a log to another manager. `bring` puts its files into the other directory.
 
         `bring` is called with the log's locks held. If it raises, nothing has changed, or the log
-        is poisoned. Nothing is appended in the other directory before the files in this one are
-        gone, so there are never two different logs. Return whether the files here are gone for
+        is poisoned. Appends wait until the files in this directory are gone, or a mark file
+        tells that the log continues in the other one. Return whether the files here are gone for
         good. Requires: the lock that serialises uses of two managers.
 
         Raises:
@@ -257,7 +257,7 @@ class LogManager:
         """Remove the former directory of a log that has moved; return whether that worked."""
         path = paths.log_directory(self.directory.path, topic_partition)
         with self._mutex:
-            self._logs.pop(topic_partition, None)  # an interrupt may have prevented that
+            self._logs.pop(topic_partition, None)  # gone already when a call is repeated
             self.checkpoints.forget(topic_partition)
             try:
                 if self.directory.files.stat(path) is not None:
@@ -363,7 +363,7 @@ class LogManager:
         return None
 
     def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
-        """Close the logs, then raise an error if there was one; `refusal` is an earlier one."""
+        """Close the logs, then raise the error, if any; `refusal` is an error before this call."""
         is_clean = refusal is None
         if refusal is not None:
             refusal = unless_out_of_files(refusal)
@@ -374,7 +374,7 @@ class LogManager:
             except errors.KafkaStorageError as error:
                 is_clean = False
                 refusal = unless_out_of_files(error) or refusal
-            # The next open must find rot again, so it must not skip the recovery.
+            # Not clean with a failed log: the next open must recover it, to find its rot again.
             is_clean = is_clean and log.failure is None
         if not self.directory.is_volatile:
             try:

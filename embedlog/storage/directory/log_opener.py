@@ -43,7 +43,7 @@ class LogOpener:
         self.recovered_count = 0
         """Number of logs that were recovered after an unclean stop."""
         self.cut_size = 0
-        """Number of bytes that these recoveries cut off."""
+        """Number of bytes that recoveries cut off these logs."""
         self.found: dict[TopicPartition, list[Degradation]] = {}
         """Degradations that the opening of logs found."""
 
@@ -99,8 +99,8 @@ class LogOpener:
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
         files.make_directory(opening.directory)
         if config.durability == "fsync":
-            # The topic's durability decides: other topics may have a lower one. Sync also if the
-            # directory exists: an earlier attempt may have made it and then failed.
+            # Sync the name of the log's directory, even if the directory existed: an earlier
+            # attempt may have made it and then failed.
             files.sync_directory(self._directory.path)
         return create_log(opening, self._checkpoints.write_positions)
 

@@ -1,4 +1,4 @@
-"""The offsets that retention must keep, for readers and archives."""
+"""The offsets from which retention must keep records, for readers and archives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pins:
-    """Reads the offsets that retention must keep in the loaded logs.
+    """Reads the offsets from which retention must keep records, for the loaded logs.
 
     They come from `retention_pins` and, for topics that wait for archives, `archived_offsets`.
     """

@@ -110,7 +110,7 @@ class LogTasks:
     def stir(self) -> None:
         """Make resting work due after its interval, because something may have changed.
 
-        The caller may hold any lock, also for `reconfigured`.
+        The callers of this and of `reconfigured` may hold any lock.
         """
         now_ms = self._runtime.clock.monotonic_ms()
         self.is_resting = False
@@ -121,7 +121,7 @@ class LogTasks:
         self._runtime.scheduler.notify(self)
 
     def reconfigured(self) -> None:
-        """Let a waiting compaction wait no longer than the changed settings say."""
+        """Let a compaction that waits begin no later than the changed backoff says."""
         task = self._due["_clean"]
         if task[0] != _NEVER:
             task[0] = min(task[0], self._runtime.clock.monotonic_ms() + self._backoff_ms)
@@ -137,13 +137,13 @@ class LogTasks:
         return max(1, self._cleaner_settings.log_cleaner_backoff_ms)
 
     def run_once(self, now_ms: int) -> int | None:
-        """Do the work that is due at `now_ms` (monotonic); return milliseconds until the next."""
+        """Do the work that is due at `now_ms` (monotonic); return milliseconds until more is."""
         if self._is_stopped:
             return None
         for name, task in self._due.items():
             if task[0] <= now_ms:
                 if name in _AFTER_CHANGES:
-                    # Set before the work looks for changes: a later change then calls `stir`.
+                    # Rest before the work looks for changes: for a later change `stir` is called.
                     task[0] = _NEVER
                     self.is_resting = True
                 if self._does(getattr(self, name), now_ms):
@@ -174,7 +174,7 @@ class LogTasks:
     def _on(self, log: Log, work: Callable[[Log], object]) -> None:
         """Call `work` for one log and record its error, so that the other logs get their turn.
 
-        The log itself remembers errors that last; a full disk or a lack of descriptors does not.
+        A lasting error is also kept in the log's health; a lack of space or descriptors is not.
         """
         try:
             work(log)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     position or None for the file's end)."""
 
 LOOKS_MAX = 20
-"""A read gives up after this many listings in a row whose segments were gone when opened."""
+"""A read gives up if it lists the segments this often in a row and finds them gone when opened."""
 
 
 class ForeignListing:
@@ -81,7 +81,7 @@ class ForeignListing:
 
     def segment(self, base_offset: int) -> ForeignSegment:
         """Open one of the segments; FileNotFoundError if it is gone."""
-        # A `.swap` file is compaction's output: it replaces this segment, perhaps with later ones.
+        # A `.swap` file is compaction's output: it replaces this segment and perhaps the next ones.
         suffix = paths.LOG + paths.SWAP if base_offset in self._swapped else paths.LOG
         return ForeignSegment(self._files, self.directory, base_offset, suffix)
 
@@ -125,7 +125,7 @@ def walk(
     Raises:
         CorruptRecord: the next batch is damaged, or is missing.
         OffsetOutOfRange: the log ends before `end_offset`, because a crash took unsynced records.
-        TimedOut: the owner replaces segments faster than they can be opened.
+        TimedOut: the writing process replaces segments faster than they can be opened.
     """
     looks = 0
     expected = -1

@@ -50,8 +50,8 @@ class _Markers:
     def commits(self, batch: Batch) -> bool:
         """Return whether the transaction of `batch` was committed, by its marker behind the batch.
 
-        Without a marker the transaction was committed: compaction has removed the marker, and it
-        removes an aborted transaction's batches before their marker.
+        Without a marker it was committed: compaction has removed the marker, which it would do for
+        an aborted transaction only after removing its batches.
         """
         assert isinstance(batch, RecordBatch)
         known = self._found.setdefault(batch.producer_id, [])

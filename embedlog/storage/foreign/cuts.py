@@ -1,8 +1,8 @@
 """Cutting a long range of offsets into parts of about equal size, between batches.
 
 A closed segment is cut at entries of its offset index; without a good index it stays whole. The
-last segment's index exists only in the owner's memory, so there the cuts are at batches that this
-process has read before.
+last segment's index exists only in the writing process's memory, so its cuts are at batches that
+this process has read before.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class ForeignLog:
     ) -> None:
         """Read the log for the first time.
 
-        Without `is_checked`, the search for the log's end reads only the headers of the last
-        segment's batches if this is safe. Damage then shows when a batch is read.
+        Without `is_checked`, unless the machine has restarted, the search for the log's end reads
+        only headers of the last segment's batches: damage shows when a batch is read.
 
         Raises:
             UnknownTopicOrPartition: there is no such log.
@@ -115,7 +115,7 @@ class ForeignLog:
     # Looking
 
     def refresh(self) -> None:
-        """Read the owner's changes: the log start offset, new records, open transactions.
+        """Read what the owning process has changed: log start offset, records, open transactions.
 
         Raises:
             UnknownTopicOrPartition: the topic was deleted, or created again.
@@ -157,8 +157,8 @@ class ForeignLog:
                 tail.skim(limit)
             tail.advance(limit)
             if tail.damage is not None and not is_fresh and known is None:
-                # Perhaps the owner undid an append whose batch this tail has read: read the segment
-                # anew before reporting damage.
+                # Perhaps the writer undid an append whose batch this tail has read: read the
+                # segment anew before reporting damage.
                 self._tail = None
                 continue
             slot = bisect_right(self._listing.bases, tail.segment.base_offset)
@@ -175,7 +175,7 @@ class ForeignLog:
                 self._tail = None
 
     def _limit_before(self, commit: Commit | None) -> int | None:
-        """Return the offset at which readers end: published, and before a commit that is not done.
+        """Return where readers must end: at the published offset, or before a prepared `commit`.
 
         None if all whole batches may be read.
         """
@@ -206,7 +206,7 @@ class ForeignLog:
             return points.get(self.topic_partition, 0)
 
     def _is_of_this_boot(self) -> bool:
-        """Return whether the last owner opened the directory since the machine's last start."""
+        """Return whether the last process that owned the directory opened it in this boot."""
         try:
             owner = self._files.read(f"{self._data}/{paths.LOCK}")
         except FileNotFoundError:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Mark(NamedTuple):
     """A place where a batch was found in the last segment, so that a read need not search for it.
 
-    It is a hint, and is checked before use. The last segment's index exists only in the owner's
-    memory. `segment` is the segment's base offset.
+    It is a hint, and is checked before use. The last segment's index exists only in the
+    writing process's memory. `segment` is the segment's base offset.
     """
 
     segment: int
@@ -88,7 +88,7 @@ class ForeignRange:
         segment = self._listing.segment(base)
         mark = self._mark
         if mark is not None and mark.segment == base and mark.base_offset <= offset:
-            self._mark = None  # the mark helps only at the begin of the read
+            self._mark = None  # the mark helps only where the read begins
             if segment.begins_with(mark.base_offset, mark.position):
                 return segment, mark.position, None
         return segment, segment.position_of(offset), None

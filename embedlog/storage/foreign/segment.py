@@ -31,7 +31,7 @@ _LENGTH_POSITION = 8
 
 
 class Head(NamedTuple):
-    """The place and header fields of a batch whose records were not read."""
+    """The position and header fields of a batch whose records were not read."""
 
     position: int
     size: int
@@ -42,7 +42,7 @@ class Head(NamedTuple):
 
 
 class ForeignSegment:
-    """An open segment. It stays readable after the owner has removed the file.
+    """An open segment of another process's log. It stays readable after its file is removed.
 
     Raises:
         FileNotFoundError: there is no such segment (any more).
@@ -66,7 +66,7 @@ class ForeignSegment:
         return self._file.size()
 
     def is_replaced(self) -> bool:
-        """Return whether the owner has removed the file, or put another under its name."""
+        """Return whether the file was removed, or another file has taken its name."""
         before = self.size()
         stat = self._files.stat(self.path)
         if stat is None:
@@ -106,7 +106,7 @@ class ForeignSegment:
             try:
                 fields = HEADER.unpack(self._file.view(position, HEADER_SIZE))
             except ValueError:
-                return  # the owner has shortened the file meanwhile
+                return  # the writing process has shortened the file meanwhile
             base_offset, length, _, magic, _, attributes, last_offset_delta = fields[:7]
             producer_id = fields[9]
             batch_size = length + LOG_OVERHEAD
@@ -137,7 +137,7 @@ class ForeignSegment:
                 if len(view) < needed <= end - position:
                     view = self._file.view(position, needed)
         except ValueError as error:
-            # The owner has shortened the file meanwhile.
+            # The writing process has shortened the file meanwhile.
             raise CorruptRecord(self.path, position, str(error)) from None
         at = position
         try:
@@ -160,7 +160,7 @@ class ForeignSegment:
         try:
             return self._file.view(position, max(0, self.size() - position))
         except ValueError:
-            return memoryview(b"")  # the owner has shortened the file meanwhile
+            return memoryview(b"")  # the writing process has shortened the file meanwhile
 
     # Finding
 
@@ -217,7 +217,7 @@ class ForeignSegment:
         return False
 
     def latest_timestamp(self) -> int | None:
-        """Return the largest timestamp of a closed segment; None if its time index tells none."""
+        """Return the largest timestamp of a closed segment; None without a good time index."""
         path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
         try:
             content = self._files.read(path)

@@ -1,6 +1,6 @@
 """Following the last segment of a log that another process writes, up to the published offset.
 
-A torn batch at the end is no damage: the owner is writing it, or a crash has left it. Readers do
+A torn batch at the end is no damage: the log's owner is writing it, or a crash left it. Readers do
 not get it. A bad batch with good batches behind it is damage, because a log is written in order.
 """
 
@@ -77,9 +77,8 @@ class ForeignTail:
         is_followed = has_good_batch_after(
             self.segment.remaining(position), 0, self.next_offset, beyond=1
         )
-        # Read the bad batch again: it may have been half written at the first read. The good
-        # batches
-        # seen behind it were written after it, so if it still is bad now, it is damaged.
+        # Read the bad batch again: it may have been half written at the first read. Good batches
+        # behind it were written after it: if it is still bad now, it is damaged.
         stopped = self._read(limit)
         is_published = limit is not None and self.next_offset < limit
         if stopped is not None and position == self.position and (is_followed or is_published):

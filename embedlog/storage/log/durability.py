@@ -34,8 +34,8 @@ class LogDurability:
 
     The first failed sync poisons the log: the kernel may have dropped the pages that it could not
     write, and would report success to the next sync. Each method that syncs raises
-    KafkaStorageError if this sync or an earlier one failed, which has poisoned the log. It also
-    does if no descriptor was free; then a later call may succeed.
+    KafkaStorageError if this sync or an earlier one failed, which has poisoned the log. It raises
+    the same if no descriptor was free: then a later call may succeed.
     """
 
     __slots__ = ("_chain", "_health", "lock", "synced_offset")

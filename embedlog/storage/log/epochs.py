@@ -62,7 +62,7 @@ class LogEpochs:
     def lead_in(self, leader_epoch: int) -> int:
         """Record a leader's first append; return the epoch to stamp on its batches.
 
-        This is the leader's epoch, unless the log began a later epoch after an unclean stop.
+        That is `leader_epoch`, or a later epoch that the log began after an unclean stop.
         """
         if leader_epoch > self.latest:
             self.assign(leader_epoch)
@@ -75,8 +75,8 @@ class LogEpochs:
     def truncate_from_start(self, offset: int) -> None:
         """Forget the epochs whose records all lie below `offset`. Only a poisoned log raises.
 
-        If the disk is full, the file keeps them for now: the next opening drops epochs before the
-        log's start anyway, and a full disk must not prevent the freeing of space.
+        If the disk is full, the file keeps these epochs for now: the next opening drops epochs
+        before the log's start anyway, and a full disk must not prevent the freeing of space.
         """
         if self.cache.truncate_from_start(offset):
             try:

@@ -305,8 +305,8 @@ class Log:
     ) -> None:
         """Continue in another directory, which has a synced copy of all bytes.
 
-        `checkpoint` stores the offsets of all logs in that data directory. Requires: the partition
-        lock and the sync lock.
+        `checkpoint` stores the offsets of all logs in the new data directory. Requires: the
+        partition lock and the sync lock.
         """
         published, former = self.offsets.published, self.segments
         self.chain.move_to(directory, open_files)
@@ -315,7 +315,7 @@ class Log:
         if published is not None:
             self.offsets.published = PublishedOffset(open_files, directory)
         self._open_files = open_files
-        self.directory = directory  # last: if an interrupt comes before, the old value shows that
+        self.directory = directory  # last: the old value shows that an interrupt came before
         for segment in former:
             segment.file.release()
         if published is not None:

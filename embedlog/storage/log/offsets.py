@@ -67,7 +67,7 @@ class LogOffsets:
         """Below this offset, offsets need not be contiguous; see `log/gaps.py`."""
         self.is_replicated = is_replicated
         self.published: PublishedOffset | None = None
-        """The file that shows the high watermark to other processes; None if that is the end."""
+        """The file with the high watermark, for other processes; None if that is always the end."""
         self._topic_partition = topic_partition
         self._chain = chain
         self._durability = durability
@@ -112,7 +112,7 @@ class LogOffsets:
     def follow(self, offset: int) -> bool:
         """Set the high watermark and publish it; return whether it changed.
 
-        `offset` comes from a leader or from this broker's replicas, and is bounded by the log.
+        `offset`, from a leader or this broker's replicas, is bounded by the log's start and end.
         """
         has_changed = self.update_high_watermark(offset)
         if self.published is not None and self.published.offset != self.high_watermark:
@@ -173,8 +173,8 @@ class LogOffsets:
     def before_truncation(self, offset: int) -> None:
         """Store lower offsets before records from `offset` on are removed.
 
-        Otherwise a crash during the truncation would look like rot. Requires: also the
-        sync lock, because a sync that runs now would raise the synced offset above `offset` again.
+        Otherwise a crash during the truncation would look like rot. Requires: the sync
+        lock as well, because a sync would raise the synced offset above `offset` again.
         """
         self._durability.promise_less(offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)

@@ -114,16 +114,16 @@ def make_log(
         is_replicated=opening.is_replicated,
     )
     log.offsets.cleaned_offset = opening.cleaned_offset
-    log.offsets.gaps_below = min(opening.gaps_below, end)  # appends leave no gaps
+    log.offsets.gaps_below = min(opening.gaps_below, end)  # later appends leave no gaps
     return log
 
 
 def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
-    """End the opening. With a `failure` (rot) refuse writes; else `begins_epoch` counts.
+    """End the opening. With a `failure` (rot) refuse writes.
 
-    `begins_epoch` is set after an unclean stop and begins a new leader epoch. A reader may have
-    seen records that the crash lost. The new epoch reveals that to it (KIP-320); without one it
-    would continue with other records at the same offsets, and not notice.
+    Otherwise `begins_epoch`, set after an unclean stop, begins a new leader epoch. A reader may
+    have seen records that the crash lost. The new epoch reveals the loss to it (KIP-320); without
+    one it would continue with other records at the same offsets, and not notice.
     """
     if failure is not None:
         log.health.refuse(failure)
@@ -132,7 +132,7 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
     if begins_epoch and end > 0 and log.epochs.latest >= 0:
         log.epochs.assign(log.epochs.latest + 1, end)
     if log.config.durability == "fsync":
-        # Recovered records that somebody has read must not vanish in the next crash.
+        # Sync the recovered records: readers may know them, so the next crash must not take them.
         try:
             log.durability.flush()
         except KafkaStorageError:

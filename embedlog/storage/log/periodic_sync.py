@@ -1,4 +1,4 @@
-"""Syncs that the clock starts: of full segments, and of topics with flush.ms or flush.messages."""
+"""Syncs at intervals: of full segments, and of topics with flush.ms or flush.messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PeriodicSync:
         self._sealed: dict[Log, int] = {}
         """Log -> base offset of its last segment in the previous round.
 
-        Only logs whose full segments were not synced in that round.
+        Only for logs with full segments that the previous round did not sync.
         """
         self._flushed: dict[Log, int] = {}
         """Log -> monotonic time of its last flush, or of the first round that saw it."""
@@ -48,9 +48,9 @@ class PeriodicSync:
         return bool(self._sealed)
 
     def flush(self, now_ms: int) -> bool:
-        """Sync the logs whose topics set flush.ms or flush.messages and have reached it.
+        """Sync each log that has reached its topic's flush.ms or flush.messages.
 
-        `now_ms` is monotonic. Return whether any log of such a topic had unsynced records.
+        `now_ms` is monotonic. Return whether any log with these settings had unsynced records.
         """
         logs = self._logs()
         is_any_unsynced = False

@@ -109,7 +109,7 @@ class LogReader:
         return LogRead((view, next_offset, segment.base_offset, position))
 
     def _older(self, offset: int) -> Segment:
-        """Return the first segment with a batch at or after `offset`.
+        """Return the first segment with a batch at or after `offset`, else the last segment.
 
         Requires: `offset` lies before the last segment.
         """
@@ -160,7 +160,7 @@ class LogReader:
     def verify(self, segment: Segment, position: int, end: int, offset: int) -> int:
         """Check batches that an earlier process wrote; return the offset after the last one.
 
-        The first batch must hold `offset`, which the reader asked for.
+        The first batch must hold `offset`, which a caller of `read` asked for.
 
         Raises:
             CorruptRecord: a checksum is wrong, offsets are not in order, or an epoch differs from

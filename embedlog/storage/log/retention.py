@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Remove = Callable[[list[str], int], None]
 
     Rule = Callable[[Segment, int], bool]
-    """Called with a segment and the next segment's base offset: whether the segment must go."""
+    """(segment, base offset of the next segment) -> whether the segment must be removed."""
 
 
 def delete_old_segments(
@@ -39,8 +39,7 @@ def delete_old_segments(
 
     With `is_closing` the age of a segment counts from the last write to its file if that is later
     than its newest timestamp. Otherwise a process that writes a record with an old timestamp and
-    closes a second later would lose the record, which Kafka's first check would have come too late
-    for.
+    closes a second later would lose the record, before Kafka would have checked for the first time.
 
     Requires: the partition lock.
 
@@ -49,7 +48,7 @@ def delete_old_segments(
             are removed first at the next call, so that there is never a hole between two segments.
     """
     if log.chain.is_swapping:
-        return 0  # compaction's new segment, not yet in place, has the records that must stay
+        return 0  # wait: compaction's new segment, not yet in place, has records that must stay
     remove_doomed(log, remove)
     taken = _take_out(log, lambda segment, following: following <= log.offsets.log_start_offset)
     if log.config.delete:
@@ -104,7 +103,7 @@ def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
     except OSError as error:
         if error.errno not in HARMLESS_ERRORS:
             raise
-        segment.file.remove()  # a full directory has no room for longer names
+        segment.file.remove()  # remove at once: the rename was refused, for example by a full disk
 
 
 def _size_rule(log: Log) -> Rule:
@@ -166,7 +165,7 @@ def _take_out(log: Log, must_go: Rule) -> int:
 def _make_last_one_go(log: Log, count: int) -> int:
     """Begin a segment after the last one, so that all `count` segments can go.
 
-    If the disk has no room for it, the last one stays. Return how many can go.
+    If the disk has no room for the new segment, the last one stays. Return how many can go.
     """
     try:
         log.roll()

@@ -46,9 +46,9 @@ class ProducerChecks:
             )
 
     def check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        """Refuse a marker, whose epoch the coordinator raised, unless that is above the entry's.
+        """Refuse a marker unless its epoch, which the coordinator raised, is above the entry's.
 
-        An equal epoch is a retry of the marker if no transaction is open.
+        An equal epoch is accepted if no transaction is open: the marker is a retry.
         """
         is_retry = epoch == entry.producer_epoch and entry.current_txn_first_offset == NO_OFFSET
         if epoch <= entry.producer_epoch and not is_retry:
@@ -66,7 +66,7 @@ class ProducerChecks:
         *,
         lowest: int,
     ) -> None:
-        """Refuse the first batch of a transaction unless it has the lowest sequence seen so far."""
+        """Refuse the first batch of a transaction if its sequence is above the `lowest` seen."""
         if verification.supports_epoch_bump and sequence != 0 and not entry.batches:
             raise errors.OutOfOrderSequenceNumber(
                 f"Invalid sequence number for {self.at(entry, offset)}: {sequence} (incoming "

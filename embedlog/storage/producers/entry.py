@@ -79,7 +79,7 @@ class ProducerStateEntry:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.batches = batches
-        """At most five, oldest first, all of `producer_epoch`."""
+        """The producer's last batches, at most five, oldest first, all of `producer_epoch`."""
         self.coordinator_epoch = coordinator_epoch
         """Epoch of the transaction coordinator that wrote the last marker, -1 for none."""
         self.last_timestamp = last_timestamp
@@ -160,12 +160,12 @@ class VerificationState:
     ) -> None:
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
-        """The producer's entry at that time, None if there was none.
+        """The producer's entry when the verification began, None if there was none.
 
-        The partition has another entry once an append or a marker has replaced this one.
+        Each append or marker of the producer replaces the entry in the partition's state.
         """
         self.is_open = is_open
-        """True if the transaction was open here already, so that no verification is needed."""
+        """True if the transaction was open in this log already: no verification is needed."""
 
 
 class CompletedTransaction(Value):

@@ -72,10 +72,10 @@ class ProducerStateManager:
         # in any order, and each append needs the one with the lowest offset, so this is an ordered
         # map once it has an entry.
         self._completed: dict[int, CompletedTransaction] = {}
-        # (producer id, epoch) -> lowest first sequence of the batches that were to be verified
-        # since the producer's last append. A batch with a higher sequence is refused: if the lowest
-        # one was refused, the log would have a gap. The epoch is part of the key, so that a zombie
-        # producer cannot block its successor.
+        # (producer id, epoch) -> lowest first sequence of the batches whose verification began
+        # since the producer's last append. The batch with that sequence must be written first, so a
+        # higher sequence is refused. The epoch is part of the key, so that a zombie producer cannot
+        # block its successor.
         self._lowest_sequences: dict[tuple[int, int], int] = {}
 
     # Reading

@@ -102,7 +102,7 @@ def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[
 
 
 def _existing_segment(opening: Opening, base_offset: int) -> Segment:
-    """Return a segment as its directory entry shows it: every byte counts as content."""
+    """Return a segment that exists on disk; until it is read, all its bytes count as content."""
     path = paths.segment_file(opening.directory, base_offset)
     stat = opening.open_files.files.stat(path)
     assert stat is not None, path
@@ -248,7 +248,7 @@ def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[S
     size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
     opening.cut_size += size
     opening.degradations.append(news)
-    # Later segments first: after an interrupt, the remaining log has the same first bad byte.
+    # Later segments first: after an interrupt between, recovery finds the same first bad byte.
     quarantine_segments(opening.open_files.files, later)
     quarantine_tail(opening.open_files.files, segment)
 
@@ -273,7 +273,7 @@ def _check_join(
 
 
 def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]) -> bool:
-    """Whether the data behind the scan's end, bad or missing now, was once complete."""
+    """Whether `scan` ended at rot, not at an unfinished write: see the table at the file's top."""
     if opening.clean or scan.next_offset < opening.recovery_point:
         return True
     start = scan.size

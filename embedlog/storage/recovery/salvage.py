@@ -2,12 +2,12 @@
 
 Lost records leave a gap in the offsets, as compaction does: the log is marked as having gaps (see
 `log/gaps.py`), and readers continue behind them. Nothing is deleted: before a segment is rewritten,
-its file is copied to a quarantine file. The indexes of such a segment are removed, and made again
-from its batches.
+its file is copied to a quarantine file. The segment's indexes are removed, and made again from its
+batches.
 
 The checksum of a batch does not cover its offset and epoch, which may have rotted. So a batch with
-a right checksum is good only if its offset follows the previous batch's. Behind damage there is no
-such batch: then the next batch must follow this one.
+a right checksum is good only if its offset follows the previous batch's. Directly behind
+damage it is good if the next batch's offset follows its own.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class SalvagePlan:
         """Return where the next good batch after the bad one at `position` begins, or None.
 
         If a good batch begins where the bad one ends by its length field, return that. A search
-        could find bytes like a batch in a value before it.
+        could find bytes like a batch in a value of the bad batch.
         """
         length = int.from_bytes(view[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
         end = position + LOG_OVERHEAD + length
@@ -188,7 +188,7 @@ class SalvagePlan:
             path = paths.quarantine_file(self._directory, plan.base_offset, position)
             if self._files.stat(path) is None:
                 break
-            position += 1  # the file is of an earlier salvage
+            position += 1  # an earlier salvage made a file of this name
         self._write(path, [plan.view])
         return path
 

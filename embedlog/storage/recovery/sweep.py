@@ -60,7 +60,7 @@ def quarantine_segments(files: Files, segments: list[Segment]) -> None:
         if is_zeros(read_view(files, path)):
             segment.file.remove()
             continue
-        # This step takes the segment out; the next open removes its indexes.
+        # The rename takes the segment out: after a crash the next open removes its indexes.
         quarantine = paths.quarantine_file(segment.file.directory, segment.base_offset, 0)
         files.rename(path, quarantine)
         segment.file.remove()

@@ -36,7 +36,7 @@ def is_torn(view: memoryview, position: int) -> bool:
         return True
     size = int.from_bytes(tail[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     if size < LOG_OVERHEAD + LENGTH_MIN:
-        return True  # no batch has this length: the bytes are a stray one among reserved zeros
+        return True  # no batch has this length: these are stray bytes among reserved zeros
     if size > len(tail) or content <= size - _LAST_ZEROS_MAX:
         return True
     next_page = (position + content + _PAGE_SIZE - 1) // _PAGE_SIZE * _PAGE_SIZE
@@ -44,7 +44,7 @@ def is_torn(view: memoryview, position: int) -> bool:
 
 
 def content_size(view: memoryview) -> int:
-    """Return the number of bytes up to the last nonzero one."""
+    """Return the size of `view` without the zeros at its end."""
     end = len(view)
     while end:
         start = max(0, end - _STEP_SIZE)
@@ -56,7 +56,7 @@ def content_size(view: memoryview) -> int:
 
 
 def _has_right_checksum(tail: memoryview, content: int) -> bool:
-    """Whether the checksum is right for a batch that ends with the content or a few zeros later.
+    """Whether the checksum fits a batch that ends at byte `content`, or with a few zeros more.
 
     The length in the batch's head is not used, because the head may have rotted.
     """

@@ -11,7 +11,7 @@
 when the directories are opened.
 
 - No record is decoded. If a segment is compacted, cut or removed during the copy, the log has
-  another `Segment` object in its place, and that one is copied again.
+  another `Segment` object in its place, whose file is copied from the start.
 - Everything is synced before the copy gets the log's name, at every durability level, so that
   durable records stay durable. The rename is the commit.
 - The `Log` stays the same object for all its users. Readers of a former segment continue with the

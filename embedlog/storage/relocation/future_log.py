@@ -92,7 +92,7 @@ class FutureLog:
                 if left <= 0:
                     break
             except (OSError, KafkaStorageError):
-                # If retention or compaction has removed the segment meanwhile, this is no error.
+                # No error if retention or compaction has removed the segment meanwhile.
                 if segment in log.segments:
                     raise
                 break
@@ -111,7 +111,7 @@ class FutureLog:
         log, files = self._log, self._files
         while self.lag_size:
             self.catch_up(CHUNK_SIZE)
-        self.catch_up(1)  # creates the file of an empty last segment, which has no lag
+        self.catch_up(1)  # creates the copy of an empty last segment: no byte of it is left to copy
         self.sync()
         self._copy_file(self._path(log.segments[-1], paths.SNAPSHOT))
         for name in log.files.list(log.directory):

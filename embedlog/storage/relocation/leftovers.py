@@ -65,7 +65,7 @@ def _settle(
 def _newest(
     topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
 ) -> LogManager | None:
-    """Return the manager whose log counts; None if no mark tells, so that both logs stay."""
+    """Return the manager whose log counts; None if the mark files do not tell: both logs stay."""
     moved = _marked(paths.MOVED_HERE, topic_partition, managers)
     copied = _marked(paths.COPIED_HERE, topic_partition, managers)
     if not copied and not moved:
@@ -91,7 +91,7 @@ def _marked(
 def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
     """Return the topic ids that the partition has in these managers' directories.
 
-    Two ids show that the topic was deleted and created again: then the logs are of two topics.
+    If there are two, the topic was deleted and created again: the logs are of two topics.
     """
     found = set()
     for manager in managers:

@@ -74,7 +74,7 @@ class Relocation:
         """
         future = self.future
         if self.log.directory == self._path:
-            # An interrupt ended an earlier call after the commit: only the cleanup is left.
+            # An interrupt ended an earlier call after the commit: only clean up.
             future.close()
             self._forget_former(is_gone=self.source.leave_behind(self.log.topic_partition))
             return 0, True
@@ -118,7 +118,7 @@ class Relocation:
             log.move_to(path, target.opener.open_files, target.checkpoints.write_positions)
         finally:
             if not is_settled and log.directory != path:
-                # The next open may choose the copy: writes to the former files would be lost.
+                # Refuse writes: the next open may choose the copy, which would lack them.
                 reason = f"the move from {log.directory} to {path} was interrupted"
                 log.health.poison(KafkaStorageError(reason))
 

@@ -134,7 +134,7 @@ def _start_over(log: Log, segment: Segment) -> None:
 def _check_settled(log: Log) -> None:
     """Raise KafkaStorageError while a swap by compaction waits for the disk.
 
-    Its segment may hold records that are to be removed.
+    Compaction's new segment may hold records that are to be removed.
     """
     if log.chain.is_swapping:
         raise KafkaStorageError(

@@ -76,7 +76,7 @@ class SegmentChain:
         self.segments = segments
 
     def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
-        """Continue with one segment in place of its source segments."""
+        """Put `cleaned` in place of the segments `former`, from which compaction made it."""
         segments = self.segments
         start = segments.index(former[0])
         self.segments = (*segments[:start], cleaned, *segments[start + len(former) :])

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class RollLimits:
     """Limits up to which a segment certainly takes another batch.
 
-    Only for a batch that passes `size_max`, `offset_max` or `time_max`, as in one of a thousand
-    appends, `is_reached` must decide. Requires: the partition lock.
+    `is_reached` must decide only about a batch that passes `size_max`, `offset_max` or `time_max`,
+    as in one of a thousand appends. Requires: the partition lock.
     """
 
     __slots__ = ("created_ms", "first_timestamp", "offset_max", "size_max", "time_max")

@@ -31,8 +31,8 @@ _ZEROS = bytes(1 << 16)
 _CANDIDATE = Struct(">qi")
 _PASSES_MAX = 4
 _CHECK_COST, _LOOK_COST = 4096, 256
-"""Cost of a place where a batch may begin, in bytes of checksum: of a plausible one at least the
-first, of another one the second."""
+"""Cost of a position in the search for a good batch, counted as bytes of a checksum: at least the
+first if the header there is plausible, else the second."""
 
 
 class SegmentScan:

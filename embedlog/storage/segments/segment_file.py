@@ -65,7 +65,7 @@ class SegmentFile(Openable):
         self._is_missing = False
         """True after `create` failed: the next opening creates the file."""
         self.successor: SegmentFile | None = None
-        """The file with the same bytes in the directory that the log has moved to."""
+        """The copy of this file in the directory that the log has moved to; None before a move."""
 
     def get(self) -> File:
         """Return the file, opened now if necessary.
@@ -85,7 +85,7 @@ class SegmentFile(Openable):
         if self.successor is None:
             assert opened is not None
             return opened
-        # The log moved before or during the opening, so the name may belong to another log by now.
+        # Take the copy's file: the log has moved, so the name may belong to another log by now.
         return self.successor.get()
 
     def view(self, position: int, end: int) -> memoryview:
@@ -204,7 +204,7 @@ class SegmentFile(Openable):
         self._open_files.forget(self)
 
     def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
-        """Rename the files, so that they mean nothing; return the new paths, to be removed later.
+        """Rename the files, so that they leave the log; return the new paths, to be removed later.
 
         Views of their bytes stay readable. After an error the call can be repeated.
         """

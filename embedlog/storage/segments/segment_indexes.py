@@ -156,7 +156,7 @@ class SegmentIndexes:
         """
         last_offset, position = entry
         if position == 0 or position >= size:
-            # There is no entry, or its batch was published after the caller read the `end`.
+            # Search from 0: there is no entry, or its batch was published after `end` was read.
             return 0
         if ends_with(view, position, size, last_offset):
             return position

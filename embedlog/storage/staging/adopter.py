@@ -195,8 +195,8 @@ class Adopter:
         except BaseException as error:
             last = self._commits.last
             if last is not None and last.state == PREPARED:
-                # Producers append at the same offsets next. A record that stays prepared would
-                # claim these offsets for its files.
+                # Undo: producers append at the same offsets next, which a prepared record would
+                # claim for its files.
                 self._decide(last, targets, UNDONE)
             if isinstance(error, OSError):
                 raise errors.KafkaStorageError(f"{self._data}: {error}") from error
@@ -253,7 +253,7 @@ class Adopter:
         finally:
             if commit.state == PREPARED:
                 # The next open of the directory decides by the record, which claims the offsets
-                # behind these logs: nothing may be appended there until then.
+                # behind the ends of these logs: nothing may be appended until then.
                 self._refuse_writes(targets, f"the record of a commit cannot be made {state}")
 
     def _refuse_writes(self, targets: Mapping[TopicPartition, CommitTarget], reason: str) -> None:

@@ -39,7 +39,7 @@ STAGED_AGE_MAX_MS = 7 * 86_400_000
 
 
 class Answer(Value):
-    """The owner's answer to a manifest: the offsets of its records, or the reason of a refusal.
+    """The answer to a manifest: the offsets of its records, or the reason why it was refused.
 
     `state` is DONE, ALREADY_DONE or REFUSED. `ranges` has (start, end) for each partition; it is
     empty if the version was committed before. `code` is Kafka's error code of a refusal, or 0.
@@ -103,7 +103,7 @@ def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
 
 
 def withdraw(files: Files, data: str, id: str) -> bool:
-    """Take a manifest back; return False if it is too late: the owner has it, and will answer."""
+    """Take a manifest back; return False if the directory's owner took it, and will answer it."""
     path = f"{staged_layout.part(data, staged_layout.INBOX)}/{id}"
     try:
         files.rename(path, path + paths.DELETED)
@@ -114,7 +114,7 @@ def withdraw(files: Files, data: str, id: str) -> bool:
 
 
 def read_answer(files: Files, data: str, id: str) -> Answer | None:
-    """Return the owner's answer, None without one; CorruptRecord if it is damaged."""
+    """Return the answer to a manifest, None without one; CorruptRecord if it is damaged."""
     content = read_sealed(files, f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
     return None if content is None else Answer.decode(content)
 
@@ -142,7 +142,7 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
                 if content is not None:
                     wanted += [file.path for file in decode_manifest(content, path).files]
             except CorruptRecord:
-                continue  # the manifest is damaged, so the owner will refuse it
+                continue  # damaged, so the directory's owner will refuse it
     return any(path.partition("/")[0] == job for path in wanted)
 
 

@@ -19,7 +19,7 @@ from embedlog.storage.staging.staged_file import read_batches, stamp
 from embedlog.storage.state_files.commit_file import Piece
 
 _NO_OFFSET = bytes(8)
-"""The base offset in a batch that a producer sends: 0."""
+"""Base offset 0 as bytes, as in a batch that a producer sends."""
 
 
 def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:

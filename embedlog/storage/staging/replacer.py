@@ -1,4 +1,4 @@
-"""The owner's part of a replacement: check the rewritten files, copy them, and swap them in."""
+"""Replacing segments, in the directory's owner: check rewritten files, copy and swap them in."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Ready(Value):
 
 
 class Replacer:
-    """Swaps rewritten segments in for the owner of a data directory. One call at a time."""
+    """Replaces segments by rewritten files, for a data directory's owner. One call at a time."""
 
     def __init__(self, runtime: Runtime, data: str, remove: Callable[[list[str]], None]) -> None:
         """`remove` is called with the paths of files to remove."""

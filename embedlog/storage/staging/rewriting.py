@@ -85,7 +85,7 @@ class Rewriter:
                 yield self._compressed(kept)
         yield from self._joined(waiting)
         if last is not None and last_is_gone:
-            # The header of the last batch marks the segment's end offset.
+            # Keep the header of the last batch, because it marks the segment's end offset.
             yield empty_batch(last)
 
     def _kept(self, batch: RecordBatch) -> RecordBatch | None:

@@ -93,7 +93,7 @@ class Commit:
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
-        """Partition -> first offset of the commit in it."""
+        """Partition -> the first offset that the commit fills."""
         found: dict[TopicPartition, int] = {}
         for piece in self.pieces:
             found.setdefault(piece.topic_partition, piece.base_offset)
@@ -101,7 +101,7 @@ class Commit:
 
     @property
     def ranges(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Partition -> (first offset, end offset) of the commit in it; the end is exclusive."""
+        """Partition -> (first, end) of the offsets that the commit fills; the end is exclusive."""
         found: dict[TopicPartition, tuple[int, int]] = {}
         for piece in self.pieces:
             start, _ = found.get(piece.topic_partition, (piece.base_offset, 0))
@@ -146,7 +146,7 @@ class Commit:
 
 
 class CommitFile:
-    """The file of one data directory, for the directory's owner. Requires: one thread at a time."""
+    """The commit file of a data directory, for the process that owns it. One thread at a time."""
 
     def __init__(self, files: Files, data: str) -> None:
         """Read the file.
@@ -173,8 +173,8 @@ class CommitFile:
         """Record the pieces to be placed; on return the record survives a loss of power.
 
         Raises:
-            OSError: the disk refuses. If `last` is the new commit now, the file may or may not have
-                its record, and the caller must decide it. If not, the file is unchanged.
+            OSError: the disk refuses. If `last` is the new commit afterwards, its record may be in
+                the file, and the caller must call `decide`. If not, the file is unchanged.
         """
         sequence = self.last.sequence + 1 if self.last is not None else 1
         commit = Commit(
@@ -244,7 +244,7 @@ def read_last(files: Files, data: str) -> Commit | None:
 
 @lru_cache(maxsize=8)
 def _known(line: bytes, path: str) -> Commit:
-    """Decode a record once: a reader of many partitions needs it twice for each of them."""
+    """Decode the record in `line`; cached: a reader needs it twice for each of many partitions."""
     return _decode_first(line, path)
 
 
@@ -257,7 +257,7 @@ def commit_key(files: Files, data: str) -> tuple[int, str]:
 def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
     """Read the file; if it is damaged, find its content by the two files beside it.
 
-    The last prepare wrote both, and its decision, if there was one, has renamed one of them.
+    The last `prepare` wrote both; a decision renamed one of them to this file: the other remains.
     """
     try:
         content = read_sealed(files, path)

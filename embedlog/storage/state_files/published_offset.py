@@ -1,15 +1,15 @@
 """The file that shows a log's high watermark to other processes, if it is not the log's end.
 
 If a broker is alone and the durability is `os`, the high watermark is the log's end: readers may
-read every whole batch, and there is no file. In two cases it can be below the end. At `fsync` it is
-while a sync runs, and a record that a reader has seen must survive a loss of power. With replicas
-it is while one of them is behind, and another leader may truncate uncommitted records. In these
+read every whole batch, and there is no file. It is below the end in two cases: at `fsync` while a
+sync runs, because a record that a reader has seen must survive a loss of power; and while a replica
+is behind, because a new leader may truncate records that are not committed. In both
 cases each commit stores the high watermark in a file of 16 bytes beside the log:
 
     0   int64    high watermark: every record below is committed
     8   int64    its complement, which reveals a half-written or damaged offset
 
-The file is empty if its owner died before it stored an offset, which it does before the first
+The file is empty if its writer died before it stored an offset, which it does before the first
 append: then readers may read every whole batch, as without the file.
 
 Measured: 2 us a commit, beside 200 us for a sync. A page mapped for writing instead would raise
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _CONTENT = Struct(">qq")
 _ATTEMPTS = 100
-"""A read during a write may see half of it, but not this often in a row."""
+"""A reader tries this often before it reports damage: a read during a write may see half of it."""
 
 
 class PublishedOffset(Openable):

@@ -1,4 +1,4 @@
-"""Offsets that retention keeps for a while, for readers in other processes.
+"""Offsets from which retention keeps records for a while, for readers in other processes.
 
 A reader that has planned a read stores its offsets in a file of the exchange directory:
 
@@ -35,7 +35,7 @@ TIMEOUT_MAX_MS = 86_400_000
 
 
 class RetentionPin:
-    """Offsets that retention keeps until `release`; `LogDirectoryReader.pin` makes it.
+    """Offsets from which retention keeps records until `release`; see `LogDirectoryReader.pin`.
 
     A context manager, for one thread.
     """
@@ -43,7 +43,7 @@ class RetentionPin:
     def __init__(
         self, runtime: Runtime, data: str, offsets: Mapping[tuple[str, int], int], timeout_ms: int
     ) -> None:
-        """Store the pin. ConfigError for a `timeout_ms` outside (0, 24 h]; errors as of `renew`."""
+        """Store the pin. Raises as `renew`, and ConfigError unless 0 < `timeout_ms` <= 24 hours."""
         if not 0 < timeout_ms <= TIMEOUT_MAX_MS:
             raise ConfigError(f"timeout_ms={timeout_ms}: expected 1 to {TIMEOUT_MAX_MS}")
         self._files = runtime.files
@@ -80,7 +80,7 @@ class RetentionPin:
 def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int]:
     """Return the lowest pinned offset of each partition; remove expired pins.
 
-    Only the owner of the data directory calls it.
+    Only the process that owns the data directory calls it.
     """
     directory = staged_layout.part(data, staged_layout.PINS)
     found: dict[TopicPartition, int] = {}

@@ -2,6 +2,6 @@
 
 the checks, in Kafka's order           `validator`, `record_set`, `errors`
 batches that need few comparisons      `ordinary_batch`
-other codecs, formats, offsets         `conversion`
+rebuilding batches                     `conversion`
 the result                             `validated_batch`
 """

@@ -1,4 +1,4 @@
-"""Batches that must be rebuilt to be stored: another codec, another format, odd offsets."""
+"""Batches that must be rebuilt before they are stored: for their codec, format or offsets."""
 
 from __future__ import annotations
 

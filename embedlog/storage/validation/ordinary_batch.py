@@ -1,8 +1,8 @@
 """Ordinary batches, which a few comparisons prove to be good; nearly all are ordinary.
 
 Producers send the same kind of batch again and again: plain, without a transaction, its records of
-a shape met before (see `wire.records.decode.uniform`). Its header and one call over all its
-records prove that every check of `validator` would pass. A `BuiltBatch` is good by its
+a shape met before (see `wire.records.decode.uniform`). The header of a batch and one call over all
+its records prove that every check of `validator` would pass. A `BuiltBatch` is good by its
 construction, and only its facts are compared with the topic's settings.
 """
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wire.records.decode.scan import ScanResult
 
 _FOUND_BEFORE_THE_LOG = (2, 10)
-"""CORRUPT_MESSAGE and MESSAGE_TOO_LARGE never carry the log start offset."""
+"""Codes of errors without the log start offset: CORRUPT_MESSAGE and MESSAGE_TOO_LARGE."""
 
 
 def validate(
@@ -108,7 +108,7 @@ def _wrong_base_offset(offset: int, topic_partition: object) -> errors.KafkaErro
 
 
 def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
-    """Return the batch that fills `view` if it passes the first two parts of the table.
+    """Return the batch that fills `view` if it passes the parts `set` and `batch` of the table.
 
     Return None if the checks must be made one by one, to find the error.
     """
@@ -150,12 +150,12 @@ def _checked_batch(
 def _check_client_header(
     batch: RecordBatch, compressed_count_max: int, topic_partition: object
 ) -> None:
-    """Refuse a client's batch with gaps in its numbers, a control batch, or a missing sequence."""
+    """Refuse a client's batch with a wrong offset range or count, a control bit, or no sequence."""
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:
         if batch.attributes & CODEC_MASK and count > compressed_count_max:
-            # No plain batch can hold more. Clients split this one, and send it again.
+            # More records than fit uncompressed: the client splits the batch and sends it again.
             raise errors.MessageTooLarge(
                 f"{count} records in a batch in append to partition {topic_partition}; at most "
                 f"{compressed_count_max} may be compressed into one."
@@ -207,7 +207,7 @@ def _checked_records(
         )
     codec = attributes & CODEC_MASK
     if codec and not facts.consecutive:
-        # Kafka fails while it re-encodes such a batch, and has no code for that.
+        # Kafka fails to re-encode a compressed batch with odd offsets, and has no code for that.
         raise errors.UnknownServerError
     if config.compression_type != "producer":
         rebuilt = _rebuild(batch, config, now_ms)

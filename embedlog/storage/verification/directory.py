@@ -1,7 +1,7 @@
 """Checking every file of a data directory, without changing any.
 
 No lock is taken. If the directory is in use, or was not closed cleanly, a torn batch at the end of
-a log is no damage: the owner is writing it, or the next open cuts it off. A bad index or snapshot
+a log is no damage: a process is writing it, or the next open cuts it off. A bad index or snapshot
 is reported as damage as well, although the next open rebuilds it.
 """
 

@@ -35,7 +35,7 @@ _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.is
 
 
 def damage(error: CorruptRecord) -> Item:
-    """Describe a damage as an item."""
+    """Return an item that describes the damage `error`."""
     return {
         "kind": "damage",
         "file": error.path,

@@ -70,7 +70,7 @@ class SegmentCheck:
         self.epoch = -1
         self.largest = -1
         self._is_largest = False
-        """True if the last batch read has a larger timestamp than all batches before it."""
+        """True if the last batch read has a larger timestamp than every earlier batch."""
         self._base = base_offset
         """Base offset of the last batch read."""
         self.batch_count = 0
@@ -118,7 +118,7 @@ class SegmentCheck:
                 self.end = position + read
             if not read:
                 if is_zeros(file.view(position, size - position)):
-                    break  # the owner reserves room in advance: zeros at the end are no damage
+                    break  # a broker reserves room in advance: zeros at the end are no damage
                 reason = f"no batch in the {size - position} bytes that remain"
                 raise CorruptRecord(self.path, position, reason)
             position += read

@@ -1,8 +1,8 @@
 """The aborted transactions of one segment, which may be unknown until a reader first needs them.
 
 They are known for a segment that this process wrote. For a loaded segment the first reader searches
-the batches (`producers.append.load_aborted`). A transaction that ends before that is kept aside and
-added to the findings.
+the batches (`producers.append.load_aborted`). A transaction that ends before the search is kept
+aside, and added to its findings.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ LIST_LENGTH_MAX = 4096
 
 
 def compact(column: Column) -> Column:
-    """Return the same column, as an array if it is a list that has become long.
+    """Return the same column; an array if `column` is a list that has become long.
 
-    The list stays as it is, for its readers.
+    The list itself is not changed, because readers may use it.
     """
     if len(column) <= LIST_LENGTH_MAX or type(column) is not list:
         return column

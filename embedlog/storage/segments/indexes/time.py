@@ -63,7 +63,7 @@ class TimeIndex:
         # timestamp.
         del offsets[len(timestamps) :]
         offsets.append(offset - self.base_offset)
-        # Last, because readers search this column.
+        # Append to this column last, because readers search it.
         timestamps.append(timestamp)
         if len(timestamps) > LIST_LENGTH_MAX:
             self._offsets, self._timestamps = compact(offsets), compact(timestamps)

@@ -65,7 +65,7 @@ class TransactionIndex:
         return len(self._entries) * ENTRY_SIZE
 
     def append(self, entry: AbortedTransaction) -> bytes:
-        """Add one aborted transaction; return the 34 bytes to write at the former `size`.
+        """Add one aborted transaction; return the 34 bytes to write at the end of the file.
 
         Entries come in the order of their markers, so last offsets strictly increase.
         """
@@ -81,7 +81,7 @@ class TransactionIndex:
     ) -> tuple[list[AbortedTransaction], bool]:
         """Return the aborted transactions that overlap [`fetch_offset`, `upper_bound`).
 
-        The second value is True if no later segment can hold another such transaction: an entry's
+        The second value is True if no later segment can hold an overlapping one: an entry's
         last stable offset reached `upper_bound`, so all transactions below it had ended by then.
         """
         entries = self._entries
