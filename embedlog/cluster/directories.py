@@ -118,7 +118,7 @@ class DirectoryOpener:
     def _with_others(
         self, managers: list[LogManager], log_dirs: Sequence[str], known: dict[bytes, str]
     ) -> DataDirectories:
-        """Open the further directories; those of `known` (id -> path) not found are offline."""
+        """Open the further directories. A missing directory of `known` (id -> path) is offline."""
         from embedlog.broker.directory_keeper import DirectoryKeeper
 
         if self.keeper is None:

@@ -113,7 +113,7 @@ class Connecting:
         return failed
 
     def _in_turn(self, host: str, port: int) -> list[Address]:
-        """Return the host's addresses, beginning after that of its last ended connection."""
+        """Return the host's addresses, beginning after the address of its last ended connection."""
         addresses = resolve(host, port)
         last = self._sockets.left.get((host, port))
         if last not in addresses:
