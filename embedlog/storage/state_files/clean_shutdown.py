@@ -16,9 +16,9 @@ from embedlog.storage.paths import CLEAN_SHUTDOWN, LOCK, UNRECOVERED
 
 
 def holds_marker(files: Files, directory: str, *, in_any_boot: bool = False) -> bool:
-    """Whether there is a valid marker.
+    """Return whether the directory has a valid marker.
 
-    With `in_any_boot` only a marker counts that is valid after a restart of the machine as well.
+    With `in_any_boot`, a marker that a restart of the machine makes invalid does not count.
     """
     try:
         content = files.read(f"{directory}/{CLEAN_SHUTDOWN}")
