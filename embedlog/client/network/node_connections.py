@@ -61,8 +61,8 @@ class NodeConnections:
     def least_loaded(self, now_ms: int) -> NodeConnection:
         """Return the connection that most likely answers first.
 
-        The best is ready and has the fewest requests; the next best is being connected; then comes
-        the longest unused one whose back-off is over. The bootstrap addresses count while the
+        The best is ready and has the fewest requests; the next best is being connected. Then comes
+        an unconnected one whose back-off is over, the oldest attempt first. The bootstrap addresses count while the
         cluster's nodes are unknown, or if all nodes fail and metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())

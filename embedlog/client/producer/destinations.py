@@ -66,7 +66,7 @@ class Destinations:
         self.known.clear()
 
     def _topics_in_use(self) -> set[str]:
-        """Return the topics sent to since the last news, or whose records have no outcome yet."""
+        """Return the topics with records since the last metadata, or without an outcome yet."""
         return self._awaited() | self.known.keys()
 
     def is_sticky(self, partition: int | None, key: bytes | None) -> bool:

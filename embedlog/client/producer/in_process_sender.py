@@ -1,4 +1,4 @@
-"""`InProcessSender`: batches become appends in the call, as the broker is in this process.
+"""`InProcessSender`: appends batches to a broker of the same process by a direct call.
 
 There is no request, no connection and no pipeline: the sender takes a due batch from its queue,
 encodes and appends it, and the batch has its outcome, unless the broker waits for its disk or for

@@ -1,12 +1,14 @@
 """Reading batches whose records have one size, by comparing all records in one call.
 
 If all keys of a batch have one size, and all values have one size, then the first record and the
-record count determine every byte outside of keys, values and timestamps. These bytes are the
-`Shape`. One call of struct cuts them out of a batch. If they equal the shape, the plain loop is
-proven to read the same records. Timestamp deltas may differ if each has one byte, because a byte
-without the top bit is a whole varint.
+record count determine every byte outside of keys, values and timestamps. These expected bytes are
+the `Shape`. One call of struct cuts the bytes at the same places out of a batch. If they equal the
+expected bytes, each record lies where the shape says, and the plain loop would find the same
+records. Timestamp deltas may differ if each has one byte, because a byte without the top bit is a
+whole varint.
 
-    [length, attributes, delta, offset, key length] key [value length] value [0, length, ...
+    [length, attributes, delta, offset, key length] key [value length] value [0, length, ...]
+                                                    end of a record and head of the next: ^
 
 Without keys there is one piece between two values. Batches with headers, with null values, or with
 a timestamp delta of more than one byte (64 ms or more from the first record) are read in other
