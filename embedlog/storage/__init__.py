@@ -20,7 +20,7 @@ What other packages use of it:
 
 Nothing in here knows the protocol's messages: from `wire` it imports only `wire.records`.
 
-Unless a docstring says otherwise, these errors are raised: OSError if the disk refuses, but
-KafkaStorageError by a `Log`, which is then unchanged or poisoned; CorruptRecord for damaged files;
+Unless a docstring says otherwise, these errors are raised: OSError if the disk refuses (a `Log`
+raises KafkaStorageError and is then unchanged or poisoned); CorruptRecord for damaged files;
 RecordsError for records that cannot be read.
 """

@@ -174,7 +174,7 @@ class DataDirectories:
                 since_ms=since_ms,
                 logs=failed.partitions(),
             )
-            # First `offline`, then `managers`: no concurrent call may find a log in neither.
+            # Set `offline` before `managers`: no concurrent call may find a log in neither.
             self.offline = (*self.offline, gone)
             self.managers = tuple(each for each in self.managers if each is not failed)
         events.error("%s is offline with %d logs: %s", path, len(gone.logs), reason)
@@ -219,7 +219,7 @@ class DataDirectories:
 
         `config` and `topic_id` are as for `LogManager.get_or_create`. `directory_id` is the
         directory where the log is known to lie, None if unknown. A log that is not `is_new` exists
-        somewhere: if no working directory has it and one is offline, it must be in that one.
+        somewhere: if no working directory has it and one is offline, it must be in the offline one.
 
         Raises:
             InconsistentTopicId: the log belongs to another topic of that name.
@@ -341,7 +341,7 @@ def _for_new(
 ) -> LogManager:
     """Return the manager that creates a log: of its known directory, else of its preferred one.
 
-    If neither works, it is the directory with the fewest logs, cordoned only if all are cordoned.
+    If neither works, it is that of the directory with the fewest logs; cordoned ones come last.
     """
     preferred, managers = directories.preferred, directories.managers
     path = None if preferred is None else preferred.take(topic_partition)

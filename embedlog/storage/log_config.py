@@ -17,12 +17,12 @@ NO_LIMIT = 2**63 - 1
 """Kafka's Long.MAX_VALUE: a time or count that is never reached."""
 
 _PLAIN_RECORD_SIZE = 10
-"""Size of the smallest plain record with a value of one byte and a header or a key. From it follows
+"""Size of the smallest plain record with a value of one byte and a header or a key. It determines
 how many records or headers fit in a batch."""
 
 DURABILITIES = ("memory", "os", "fsync")
-"""An acknowledged record survives nothing, the end of this process, or a loss of power, in this
-order."""
+"""In rising order: an acknowledged record survives nothing, the end of this process, or a loss of
+power."""
 
 
 class _Settings:

@@ -30,7 +30,7 @@ class Openable:
 
 
 class OpenFiles:
-    """Opens segments' files; beyond a limit it forgets those unused longest ("second chance").
+    """Opens segments' files; beyond a limit it forgets the longest unused files ("second chance").
 
     To forget a file only drops the segment's reference to it. A thread that reads or writes the
     file keeps it open until it is done, so no descriptor closes under its user.

@@ -1,4 +1,4 @@
-"""File calls in one of several data directories: after its disk's first error all are refused.
+"""The file calls of one of several data directories: all are refused after its disk's first error.
 
 This is Kafka's LogDirFailureChannel. Some errors do not mean that the disk has failed: a shortage
 of space or descriptors, or a missing name. They are only passed on. After any other error the

@@ -72,8 +72,8 @@ class LogCleaner:
     def finish_now(self) -> Iterator[int]:
         """Do every round that is due, one slice per step of the iterator.
 
-        Yield the bytes that a round has saved if the slice completed it, else 0. Stop early if the
-        disk refuses a round, or if the log was changed so that the round had to end.
+        If the slice completed a round, yield the bytes that the round has saved, else 0. Stop early
+        if the disk refuses a round, or if the log was changed so that the round had to end.
         """
         while True:
             with self._lock:
@@ -100,7 +100,7 @@ class LogCleaner:
             self._end_round()
 
     def _begin(self) -> int | None:
-        """Begin a round on the log with the largest share of dirty bytes, among the logs due.
+        """Begin a round on the due log with the largest share of dirty bytes.
 
         If no log is due, return the milliseconds until the next look, as `run_once` does.
         """

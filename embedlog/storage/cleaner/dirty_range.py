@@ -27,7 +27,7 @@ class DirtyRange(Value):
     dirty_size: int
     is_due: bool
     wait_ms: int | None
-    """Milliseconds until a lag setting may change the result; None if time alone never does."""
+    """Milliseconds until a lag setting may change the result; None if time alone cannot do so."""
 
     @property
     def ratio(self) -> float:

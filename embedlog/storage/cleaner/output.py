@@ -95,9 +95,9 @@ class CleanedOutput:
 
         Requires: the partition lock. `former` are closed segments of the log, next to each other.
 
-        The rename to `.swap` decides. If the disk runs short after it, this raises, `is_swapping`
-        stays set, and the caller must repeat the call. Any other error or an interrupt after the
-        rename poisons the log, and the next open completes the swap.
+        The rename to `.swap` decides. If the disk runs short after it, `swap_in` raises,
+        `is_swapping` stays set, and the caller must repeat the call. Any other error or an
+        interrupt after the rename poisons the log, and the next open completes the swap.
 
         Raises:
             KafkaStorageError: the disk refuses, or another swap of the log is under way.

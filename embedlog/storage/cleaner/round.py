@@ -73,7 +73,7 @@ class CleaningRound:
         self.log = log
         self.is_complete = False
         self._is_announced = False
-        """True once it is stored that the log may have gaps in the rewritten range."""
+        """True once the checkpoint says that the log may have gaps in the rewritten range."""
         self._first_dirty = found.first_dirty
         self._end = found.end
         self._now_ms = now_ms

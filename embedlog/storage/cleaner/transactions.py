@@ -22,12 +22,12 @@ _CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 class CleanedTransactions:
-    """Tracks the transactions in a pass over a log, at the batch that was read last."""
+    """Tracks the transactions during a pass over a log, up to the last batch read."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         """`aborted` has every aborted transaction with a batch in the segments of the pass."""
         self._aborted = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
-        """Transactions that begin behind the last batch read, in reverse order: pop the next."""
+        """Transactions that begin behind the last batch read; reversed, so `pop` gives the next."""
         self._aborting: dict[int, AbortedTransaction] = {}
         """Producer id -> its transaction that is open at this point and will be aborted."""
         self._seen: set[int] = set()

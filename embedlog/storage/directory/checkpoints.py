@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _SEALED = (RECOVERY_POINTS, LOG_START_OFFSETS, CLEANER_OFFSETS)
 """The checkpoints with a sealed twin. Truncations and deletions rely on their entries, and without
-a cleaned offset recovery would take gaps for rot."""
+a cleaned offset, recovery would take gaps for rot."""
 
 
 class Checkpoints:
@@ -66,7 +66,7 @@ class Checkpoints:
         sealed, text = self._read_both(RECOVERY_POINTS)
         self._recovery_points = sealed.offsets if sealed.exists else text.offsets
         sealed, text = self._read_both(LOG_START_OFFSETS)
-        # If not good: each start offset is unknown, and is stored so until its log is loaded.
+        # Without a good file each start offset is stored as unknown until its log is loaded.
         self._start_offsets = (
             sealed.offsets if sealed.is_good else dict.fromkeys(found, start_offset.UNKNOWN)
         )
@@ -102,8 +102,8 @@ class Checkpoints:
     def forget(self, topic_partition: TopicPartition) -> bool:
         """Drop the entries of a deleted log, so that a new log of its name begins at 0.
 
-        Return whether the files may still have entries of it. If so, call `write_positions` before
-        the new log is made: otherwise, after a crash, the new log gets the old entries.
+        Return whether the files may still have entries of the log. If so, call `write_positions`
+        before the new log is made: otherwise, after a crash, the new log gets the old entries.
         """
         for offsets in (
             self._recovery_points,
@@ -183,7 +183,7 @@ class Checkpoints:
     def _told_start_offset(self, topic_partition: TopicPartition) -> int:
         """Return the start offset in Kafka's text; -1 if the text is missing or damaged.
 
-        Kafka takes a -1 in the text for the first segment's base offset.
+        Kafka reads a -1 in the text as the first segment's base offset.
         """
         told = self._told_start_offsets
         return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)

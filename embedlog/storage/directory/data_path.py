@@ -1,4 +1,4 @@
-"""The path given to `embedlog.open`: a directory, or memory; and defaults that depend on it.
+"""The path that `embedlog.open` gets, a directory or memory, and defaults that depend on it.
 
 The functions raise ConfigError for a path or a durability that cannot be used.
 """
@@ -81,7 +81,7 @@ def further_directories(path: str | None, log_dirs: Sequence[StrPath]) -> tuple[
 
 
 def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
-    """Return the directories that the setting log.dirs, `named`, names beside the one at `path`.
+    """Return the directories that log.dirs (`named`) lists besides the one at `path`.
 
     Return () if log.dirs does not name `path` itself: then it is the setting of another program.
     """

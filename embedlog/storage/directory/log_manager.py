@@ -53,9 +53,9 @@ class LogManager:
     ) -> None:
         """Take the directory; make it if it is missing.
 
-        With `is_replicated` other brokers may have these logs as well. Then a log begins no leader
-        epoch after an unclean stop, which may have lost records: its next leader begins one. And
-        other processes read only up to the published offset, as later records may be uncommitted.
+        With `is_replicated` other brokers may have these logs as well. Then no leader epoch begins
+        after an unclean stop, which may have lost records: the next leader begins one. Other
+        processes read only up to the published offset, because later records may be uncommitted.
 
         Old segments are removed after `retention_first_ms`, then every `retention_interval_ms`.
         Compaction follows `cleaner_settings`, by default Kafka's.
@@ -170,7 +170,7 @@ class LogManager:
             former = self._configs.get(topic)
             self._configs[topic] = config
             if config.durability == "fsync" and former and former.durability != "fsync":
-                # Sync the names of the topic's log directories: a lower durability did not.
+                # Sync the names of the topic's log directories, unsynced at a lower durability.
                 self.directory.files.sync_directory(self.directory.path)
             if config.compact and not self.tasks.has_compacted:
                 self.tasks.has_compacted = True
@@ -324,7 +324,7 @@ class LogManager:
 
         Raises:
             KafkaStorageError: the disk refuses to cut a log.
-            OSError: the disk refuses to note the loss of power.
+            OSError: the disk refuses to record the loss of power.
         """
         self.tasks.stop()
         with self._mutex:
@@ -363,7 +363,7 @@ class LogManager:
         return None
 
     def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
-        """Close the logs, then raise the error, if any; `refusal` is an error before this call."""
+        """Close the logs, then raise the error, if any; `refusal` is an error from earlier."""
         is_clean = refusal is None
         if refusal is not None:
             refusal = unless_out_of_files(refusal)
@@ -374,7 +374,7 @@ class LogManager:
             except errors.KafkaStorageError as error:
                 is_clean = False
                 refusal = unless_out_of_files(error) or refusal
-            # Not clean with a failed log: the next open must recover it, to find its rot again.
+            # Unclean if a log has failed: the next open must recover it, to find its rot again.
             is_clean = is_clean and log.failure is None
         if not self.directory.is_volatile:
             try:

@@ -3,7 +3,7 @@
 version=1
 cluster.id=...          22 characters
 node.id=1
-directory.id=...        22 characters; each directory of a node has another one
+directory.id=...        22 characters; each directory of a node has its own
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _NAMED_MAX = 3
 
 
 def find_logs(files: Files, directory: str) -> set[TopicPartition]:
-    """Return the partitions that have a log's directory, by name; remove half-deleted logs."""
+    """Return the partitions with a log directory, found by its name; remove half-deleted logs."""
     found = set()
     for name in files.list(directory):
         if paths.is_deleted_log(name):

@@ -74,7 +74,7 @@ def after_committers(runtime: Runtime, directory: str, take: Callable[[], T]) ->
     That must not prevent a broker from starting.
 
     Raises:
-        DirectoryLocked: a process that is no committer has it open, or a committer for a second.
+        DirectoryLocked: a process has it open; a committer, only if it still has it after a second.
     """
     until_ms = runtime.clock.monotonic_ms() + _COMMITTER_MS
     while True:

@@ -9,8 +9,8 @@ Checkpoints, flushes and compaction rest once they find nothing new, so an idle 
 for them. `stir` makes resting work due again: the broker calls it after a request if `is_resting`
 is set.
 
-`finish_now` does all work at any time. `finish_before_close` does the part that a process which
-ends early would never do.
+`finish_now` does all work at any time. A process that ends early would never do some work:
+`finish_before_close` does this part.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class LogTasks:
         self._runtime.scheduler.notify(self)
 
     def reconfigured(self) -> None:
-        """Let a compaction that waits begin no later than the changed backoff says."""
+        """Let a waiting compaction begin no later than the changed log.cleaner.backoff.ms says."""
         task = self._due["_clean"]
         if task[0] != _NEVER:
             task[0] = min(task[0], self._runtime.clock.monotonic_ms() + self._backoff_ms)
@@ -129,7 +129,7 @@ class LogTasks:
 
     @property
     def clock_guard(self) -> ClockGuard:
-        """Knows whether the wall clock can be trusted; if not, nothing is deleted for its age."""
+        """Knows whether the wall clock can be trusted; if not, nothing is deleted by age."""
         return self._runtime.clock_guard
 
     @property
@@ -143,7 +143,7 @@ class LogTasks:
         for name, task in self._due.items():
             if task[0] <= now_ms:
                 if name in _AFTER_CHANGES:
-                    # Rest before the work looks for changes: for a later change `stir` is called.
+                    # Rest before the work looks for changes: `stir` is called after later changes.
                     task[0] = _NEVER
                     self.is_resting = True
                 if self._does(getattr(self, name), now_ms):
@@ -285,7 +285,7 @@ class LogTasks:
         return True
 
     def _clean(self, now_ms: int) -> bool:
-        """Do a slice of compaction, if the wall clock can be trusted: tombstones age by it."""
+        """Do a slice of compaction if the wall clock, by which tombstones age, can be trusted."""
         delay_ms: int | None = self._backoff_ms
         if self.clock_guard.allows_deletion():
             delay_ms = self._log_cleaner().run_once()

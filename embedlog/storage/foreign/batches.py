@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     position or None for the file's end)."""
 
 LOOKS_MAX = 20
-"""A read gives up if it lists the segments this often in a row and finds them gone when opened."""
+"""A read gives up after this many listings in a row whose segments are gone when opened."""
 
 
 class ForeignListing:

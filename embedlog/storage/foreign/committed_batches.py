@@ -48,10 +48,10 @@ class _Markers:
         self._ahead: Iterator[Batch] | None = None
 
     def commits(self, batch: Batch) -> bool:
-        """Return whether the transaction of `batch` was committed, by its marker behind the batch.
+        """Return whether the marker behind `batch` says that its transaction was committed.
 
-        Without a marker it was committed: compaction has removed the marker, which it would do for
-        an aborted transaction only after removing its batches.
+        Without a marker it was committed: compaction has removed the marker. It removes the marker
+        of an aborted transaction only after the batches.
         """
         assert isinstance(batch, RecordBatch)
         known = self._found.setdefault(batch.producer_id, [])

@@ -48,7 +48,7 @@ def _boundaries(
     offsets: tuple[int, int],
     marks: Mapping[int, Sequence[tuple[int, int]]],
 ) -> Iterator[tuple[int, int]]:
-    """Yield possible cuts in rising order: (offset, stored bytes before it over all segments)."""
+    """Yield possible cuts in rising order: (offset, stored bytes before it in all segments)."""
     start, end = offsets
     before = 0
     for slot, base in enumerate(bases):

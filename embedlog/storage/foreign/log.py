@@ -3,8 +3,8 @@
 Meanwhile the owner may append, roll, compact, delete old segments or the whole topic, or die. A
 reader gets only records that the owner has published (see `published_offset`), and checks their
 checksums. A segment that it has opened stays readable after the owner removed it. If the owner has
-died, a reader does not get batches that recovery would cut off, and no records of a commit of
-staged files that is not done (see `staging`).
+died, a reader does not get batches that recovery would cut off, nor the records of an unfinished
+commit of staged files (see `staging`).
 
 After a restart of the machine the published offset no longer holds. Until the owner opens the log,
 readers also get records that other replicas did not have.

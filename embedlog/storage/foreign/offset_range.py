@@ -37,7 +37,7 @@ class ForeignRange:
     """Reads batches below `high_watermark`, which the owner has published. Not thread-safe.
 
     `topic_id` is the content of `partition.metadata` when the read was planned; it shows whether
-    the topic was created again since. `mark` is a batch at or soon before the begin of the read.
+    the topic was created again later. `mark` is a batch at or soon before the read.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ class ForeignTail:
 
 
 def track(open_transactions: dict[int, int], batch: Batch) -> None:
-    """Update `open_transactions` by a transaction that begins or ends with `batch`."""
+    """Record in `open_transactions` a transaction that begins or ends with `batch`."""
     if not isinstance(batch, RecordBatch) or not batch.is_transactional:
         return
     if not batch.is_control:

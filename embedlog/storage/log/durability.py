@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SYNC_WINDOW_SIZE = 4 << 20
 """At durability `fsync` at most this many bytes of a log are written but not synced. Recovery needs
-this limit to tell a torn tail from rot: valid data further than this behind a bad batch proves that
-the bad batch had been synced."""
+this limit to tell a torn tail from rot: valid data more than this many bytes behind a bad batch
+proves that the bad batch had been synced."""
 
 NO_DESCRIPTOR = (EMFILE, ENFILE)
 """Error numbers of a sync that found no free descriptor. They do not poison the log, whichever call
@@ -82,7 +82,7 @@ class LogDurability:
         """Sync a finished segment, whose file was cut to its content.
 
         The sync lock keeps a group commit from running at the same time: the kernel reports a
-        failed write to one sync only, so the other would not see it.
+        failed write to one sync only, so the other sync would not see it.
         """
         with self.lock:
             self._health.check()
@@ -109,7 +109,7 @@ class LogDurability:
         self.synced_offset = min(self.synced_offset, offset)
 
     def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:
-        """Sync `segments`, after which everything below offset `end` is synced.
+        """Sync `segments`; then everything below offset `end` is synced.
 
         Requires: the sync lock, and that the log's health was checked under it.
         """

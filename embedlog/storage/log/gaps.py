@@ -52,7 +52,7 @@ def write_gaps(files: Files, data: str, offsets: Mapping[TopicPartition, int]) -
 def settle_gaps(
     files: Files, directory: str, known: int, *, cleaned_offset: int, is_compacted: bool
 ) -> int:
-    """Return the offset below which the log in `directory` may have gaps, 0 for nowhere.
+    """Return the offset below which the log in `directory` may have gaps; 0 if it has none.
 
     `known` is the log's entry in the file. `is_compacted` is True if the log was compacted or its
     topic is.

@@ -271,7 +271,7 @@ class Log:
             self.writer.roll(self.log_end_offset, now_ms)
 
     def take_segment(self, segment: Segment) -> None:
-        """Replace the last segment, which is empty, by `segment`, which was made elsewhere.
+        """Replace the empty last segment by `segment`, which was made elsewhere.
 
         Requires: the batches of `segment` have no producers; they and all batches before them are
         synced.
@@ -315,7 +315,7 @@ class Log:
         if published is not None:
             self.offsets.published = PublishedOffset(open_files, directory)
         self._open_files = open_files
-        self.directory = directory  # last: the old value shows that an interrupt came before
+        self.directory = directory  # set last: the old value shows that an interrupt came before
         for segment in former:
             segment.file.release()
         if published is not None:

@@ -67,7 +67,7 @@ class LogOffsets:
         """Below this offset, offsets need not be contiguous; see `log/gaps.py`."""
         self.is_replicated = is_replicated
         self.published: PublishedOffset | None = None
-        """The file with the high watermark, for other processes; None if that is always the end."""
+        """The file with the high watermark, for other processes; None if it is always the end."""
         self._topic_partition = topic_partition
         self._chain = chain
         self._durability = durability
@@ -171,7 +171,7 @@ class LogOffsets:
             raise
 
     def before_truncation(self, offset: int) -> None:
-        """Store lower offsets before records from `offset` on are removed.
+        """Lower the stored offsets before records from `offset` on are removed.
 
         Otherwise a crash during the truncation would look like rot. Requires: the sync
         lock as well, because a sync would raise the synced offset above `offset` again.
@@ -181,7 +181,7 @@ class LogOffsets:
         self.checkpoint()
 
     def keep_with(self, checkpoint: Callable[[], object]) -> None:
-        """Store the offsets by `checkpoint` from now on: the log has moved to its directory."""
+        """Store the offsets by `checkpoint` from now on: the log has moved to another directory."""
         self._checkpoint = checkpoint
 
     def checkpoint(self) -> None:

@@ -96,7 +96,7 @@ def make_log(
         count_max=opening.config.max_partition_producer_ids,
     )
     if end > 0 or not opening.clean:
-        # Also for an empty log after an unclean stop: snapshots may have outlived their records.
+        # Load them even for an empty log: an unclean stop may leave snapshots without records.
         _load_producers(opening, segments, producers, start, end)
     log = Log(
         opening.topic_partition,
@@ -121,7 +121,7 @@ def make_log(
 def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
     """End the opening. With a `failure` (rot) refuse writes.
 
-    Otherwise `begins_epoch`, set after an unclean stop, begins a new leader epoch. A reader may
+    Otherwise, with `begins_epoch` (after an unclean stop), begin a new leader epoch. A reader may
     have seen records that the crash lost. The new epoch reveals the loss to it (KIP-320); without
     one it would continue with other records at the same offsets, and not notice.
     """

@@ -32,9 +32,9 @@ class PeriodicSync:
         """Sync full segments of logs at durability `os`, as Kafka flushes a segment at its roll.
 
         A round finds the full segments, and the next round syncs them. By then the system has
-        written nearly all of their bytes, so the sync is cheap. It raises the log's recovery point:
-        recovery reads nothing below that, and treats bad batches there as rot. Return whether the
-        next round has something to sync.
+        written nearly all of their bytes, so the sync is cheap. The sync raises the log's recovery
+        point: recovery reads nothing below it, and treats bad batches there as rot. Return whether
+        the next round has something to sync.
         """
         former, self._sealed = self._sealed, {}
         for log in self._logs():

@@ -175,7 +175,7 @@ class LogReader:
     def _find_damage(
         self, segment: Segment, position: int, end: int, offset: int
     ) -> tuple[int, int] | None:
-        """Check batches as `verify` does, but accept those before the first bad one.
+        """Check batches as `verify` does, but accept the good ones before the first bad one.
 
         Return (byte position, offset) of the end of the good batches. Return None if all batches
         are good up to the segment's end, or this process wrote them. Raise CorruptRecord only if
@@ -188,7 +188,7 @@ class LogReader:
             return None if end == segment.end[1] else (good_end, good_offset)
         self._health.note_damage(damage)
         if good_end == position or good_offset >= segment.end[0]:
-            raise damage  # also if the next read would begin in the next segment and miss it
+            raise damage  # even if the next read would begin in the next segment and miss it
         return good_end, good_offset
 
     def _check(
@@ -250,8 +250,8 @@ class LogReader:
         """Check the batches before `position`, where the first batch behind `offset` begins.
 
         If compaction removed the batch of `offset`, these batches are in order. If not, one of them
-        may have a damaged base offset, and the reader would miss it. The check begins at the last
-        index entry but one before `position`, because the last one may point to the damaged batch.
+        may have a damaged base offset, and the reader would miss it. The check begins at the
+        second-last index entry before `position`: the last one may point to the damaged batch.
         """
         if position <= segment.trusted_size or not segment.loaded_size:
             return
@@ -334,9 +334,9 @@ def _first_at_or_after(
 def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
-    """Return (timestamp, offset, epoch) of the first record from byte `position` on that fits.
+    """Return (timestamp, offset, epoch) of the first matching record from byte `position` on.
 
-    It fits if its timestamp is at least `timestamp` and its offset at least `start_offset`.
+    A record matches if timestamp and offset are at least `timestamp` and `start_offset`.
     """
     view = segment.file.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):

@@ -142,7 +142,7 @@ def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
 
 
 def _take_out(log: Log, must_go: Rule) -> int:
-    """Remove the oldest segments that must go from the log, not yet from disk; return how many."""
+    """Remove from the log, but not yet from disk, the oldest segments that must go; count them."""
     segments = log.segments
     count = 0
     for slot, segment in enumerate(segments):

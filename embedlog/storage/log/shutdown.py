@@ -1,8 +1,8 @@
 """Closing a log cleanly, with the files that Kafka's tools expect.
 
-Indexes, snapshot and epochs only save the next opening from reading the batches. A log that is so
-small that reading takes hardly any time gets none of them: making four files for each of 10,000
-logs took 5 s of a stop, nearly all of it in the file system.
+With indexes, snapshot and epochs the next opening need not read the batches. A log so small that
+reading it takes hardly any time gets no such files: at a stop, making four files for each of 10,000
+logs took 5 s, nearly all of it in the file system.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def _finish(log: Log) -> None:
 def _is_soon_read(log: Log) -> bool:
     """Whether the next opening can find indexes, epochs and producers in a few batches.
 
-    These are all batches of the log, from offset 0 on. False if an earlier close has left files:
-    they must be updated, or they would describe an older log. False if a transaction is open: a log
-    without a snapshot has no producers for Kafka, which would show the transaction's records.
+    The log has no others and begins at 0. False if an earlier close has left files: they must be
+    updated, or they would describe an older log. False if a transaction is open: a log without a
+    snapshot has no producers for Kafka, which would show the transaction's records.
     """
     active = log.segments[-1]
     return (

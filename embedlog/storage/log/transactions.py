@@ -6,7 +6,7 @@
     aborted                 the transactions that a read_committed reader leaves out; the segment
                             that holds a transaction's control batch keeps the transaction
 
-All of this is computed from the batches: those below `applied_offset` are applied.
+All of this is computed from the batches below `applied_offset`.
 """
 
 from __future__ import annotations

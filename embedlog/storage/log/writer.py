@@ -23,7 +23,7 @@ class LogWriter:
     """The writer of one log. Every method requires the partition lock.
 
     It writes a batch after the published end, and publishes it by one assignment (`Segment.end`).
-    Whatever interrupts that, a reader sees all of the batch or nothing.
+    Whatever interrupts the append, a reader sees all of the batch or nothing.
     """
 
     __slots__ = (
@@ -117,7 +117,7 @@ class LogWriter:
         latest: int,
         now_ms: int,
     ) -> Segment:
-        """Return the segment for the next `size` bytes: the last one, or a new one if that is full.
+        """Return the segment for the next `size` bytes: the last, or a new one if the last is full.
 
         At durability `fsync` this also syncs if the bytes would exceed the sync window, whose end
         is one of the segment's limits.
@@ -173,8 +173,8 @@ class LogWriter:
                 producers = self._transactions.producers
                 write_snapshot(chain.files, chain.directory, producers, base_offset)
             if is_durable or (durability.synced_offset >= base_offset and is_kept):
-                # Also if all its records are synced: the cut must be synced too, because a recovery
-                # that begins in the next segment does not look for zeros in this one.
+                # Sync even if all its records are synced: the cut must be synced too, because a
+                # recovery that begins in the next segment does not look for zeros in this one.
                 durability.sync_cut(former)
             segment.file.create()
         except OSError as error:

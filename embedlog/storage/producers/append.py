@@ -120,9 +120,9 @@ def load_aborted(
 ) -> TransactionIndex:
     """Find the aborted transactions in a loaded segment's batches, and keep them in the segment.
 
-    The search begins with the producer snapshot at the segment's begin, which has a checksum. The
-    `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a damaged
-    or missing entry would show aborted records to a read_committed reader.
+    The search begins with the producer snapshot at the segment's begin; snapshots have a checksum.
+    The `.txnindex` file is written for Kafka's tools and never read: it has no checksum, and a
+    damaged or missing entry would show aborted records to a read_committed reader.
     """
     for _ in load_aborted_in_slices(files, directory, segments, segment):
         pass
@@ -197,7 +197,7 @@ def _replay(
 
 
 def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:
-    """Remove all snapshots but the newest one and those at the base offsets of segments."""
+    """Remove every snapshot that is neither the newest nor at a segment's base offset."""
     bases = {segment.base_offset for segment in segments}
     for offset in sorted(_snapshots(files, directory))[:-1]:
         if offset not in bases:

@@ -100,7 +100,7 @@ class ProducerStateEntry:
     ) -> ProducerStateEntry:
         last = last_sequence(sequence, offset_delta)
         kept = self.batches[1 - BATCHES_KEPT :] if self.producer_epoch == epoch else ()
-        # Not by the constructor: its keywords would take longer than the rest of this method.
+        # Do not call the constructor: its keywords would take longer than the rest of this method.
         entry = _new(ProducerStateEntry)
         entry.producer_id = self.producer_id
         entry.producer_epoch = epoch

@@ -72,8 +72,8 @@ class ProducerStateManager:
         # in any order, and each append needs the one with the lowest offset, so this is an ordered
         # map once it has an entry.
         self._completed: dict[int, CompletedTransaction] = {}
-        # (producer id, epoch) -> lowest first sequence of the batches whose verification began
-        # since the producer's last append. The batch with that sequence must be written first, so a
+        # (producer id, epoch) -> the lowest base sequence of batches whose verification began since
+        # the producer's last append. The batch with that sequence must be written first, so a
         # higher sequence is refused. The epoch is part of the key, so that a zombie producer cannot
         # block its successor.
         self._lowest_sequences: dict[tuple[int, int], int] = {}
@@ -92,7 +92,7 @@ class ProducerStateManager:
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
     ) -> VerificationState:
-        """Begin the verification of a transactional append by the coordinator.
+        """Begin the coordinator's verification of a transactional append.
 
         Return the state that the append must give to `prepare`. If its `is_open` is True, no
         verification is needed. `sequence` is the batch's first one, -1 for none.
@@ -356,7 +356,7 @@ class ProducerStateManager:
         return expired
 
     def _forget_oldest(self) -> None:
-        """Forget the producers that have not written for longest: the surplus and a tenth.
+        """Forget the producers that have not written for longest: the surplus and a tenth more.
 
         Kafka forgets by age alone, so a peer that makes up producer ids fills its memory for a day.
         Refusing new ids would let that peer shut everybody out instead. A forgotten producer loses
@@ -395,7 +395,7 @@ class ProducerStateManager:
             del self._completed[first_offset]
 
     def restore(self, entries: Iterable[ProducerStateEntry], now_ms: int) -> None:
-        """Replace the state by `entries`, except those expired at `now_ms`."""
+        """Replace the state by the `entries` that have not expired at `now_ms`."""
         entries = sorted(entries, key=lambda entry: entry.current_txn_first_offset)
         self.truncate()
         for entry in entries:
@@ -430,7 +430,7 @@ def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
 
 
 def _ordered_map() -> dict[int, CompletedTransaction]:
-    """Return an empty map that iterates in key order. Imported late, because that takes 9 ms."""
+    """Return an empty map that iterates in key order. Only this call pays for the import, 9 ms."""
     from sortedcontainers import SortedDict
 
     made: dict[int, CompletedTransaction] = SortedDict()

@@ -50,7 +50,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     """Load or recover the log of a directory.
 
     A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`. With
-    `salvage` it is cut like a torn one instead, and the bytes behind the cut go into quarantine.
+    `salvage` it is cut like a torn log instead, and the bytes behind the cut go into quarantine.
     """
     bases = sweep_directory(opening.open_files.files, opening.directory)
     if not bases:
@@ -82,7 +82,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
 
 
 def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], object]) -> Log:
-    """Replace a log that ends below its start offset by an empty one: all records were deleted."""
+    """Replace a log that ends below its start offset by an empty log: all records were deleted."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
@@ -174,7 +174,7 @@ def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]
 def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
     """Whether each epoch begins with a batch of that epoch, and the last batch has the last epoch.
 
-    The stored epochs may have no checksum, and after an unclean stop be older than the log.
+    The stored epochs may have no checksum. After an unclean stop they may be older than the log.
     """
     end = segments[-1].next_offset
     entries = epochs.entries
@@ -248,7 +248,7 @@ def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[S
     size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
     opening.cut_size += size
     opening.degradations.append(news)
-    # Later segments first: after an interrupt between, recovery finds the same first bad byte.
+    # Move later segments first: after an interrupt, recovery finds the same first bad byte.
     quarantine_segments(opening.open_files.files, later)
     quarantine_tail(opening.open_files.files, segment)
 

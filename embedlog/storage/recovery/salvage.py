@@ -170,7 +170,7 @@ class SalvagePlan:
     def apply(self) -> list[str]:
         """Rewrite damaged segments; return the quarantine files of their former content.
 
-        A crash in between leaves each segment whole, either old or new, and the copies.
+        After a crash in between each segment is whole, either old or new, and the copies remain.
 
         Raises:
             OSError: the disk refuses; the other segments are unchanged.

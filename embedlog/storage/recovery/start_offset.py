@@ -1,4 +1,4 @@
-"""Where a log begins, by its checkpoint and its epoch cache.
+"""Deciding where a log begins, by its checkpoint and its epoch cache.
 
 Records below the start offset were deleted, but are still in the files if their segment holds later
 records. A wrong start offset hides records or brings deleted ones back. The epoch cache of the log

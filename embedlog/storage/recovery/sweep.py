@@ -67,7 +67,7 @@ def quarantine_segments(files: Files, segments: list[Segment]) -> None:
 
 
 def _complete_swap(files: Files, directory: str) -> None:
-    """Replace the segments from which compaction made its output by that output."""
+    """Put compaction's output in place of the segments from which it was made."""
     names = files.list(directory)
     swapped = sorted(name for name in names if name.endswith(paths.LOG + paths.SWAP))
     if swapped:

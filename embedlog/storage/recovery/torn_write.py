@@ -56,7 +56,7 @@ def content_size(view: memoryview) -> int:
 
 
 def _has_right_checksum(tail: memoryview, content: int) -> bool:
-    """Whether the checksum fits a batch that ends at byte `content`, or with a few zeros more.
+    """Whether the checksum fits a batch that ends at byte `content`, or a few zero bytes later.
 
     The length in the batch's head is not used, because the head may have rotted.
     """

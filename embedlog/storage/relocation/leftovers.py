@@ -65,7 +65,7 @@ def _settle(
 def _newest(
     topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
 ) -> LogManager | None:
-    """Return the manager whose log counts; None if the mark files do not tell: both logs stay."""
+    """Return the manager whose log counts; None if the mark files do not decide: both logs stay."""
     moved = _marked(paths.MOVED_HERE, topic_partition, managers)
     copied = _marked(paths.COPIED_HERE, topic_partition, managers)
     if not copied and not moved:

@@ -1,10 +1,10 @@
 """Room behind the content of a segment's file, so that few appends have to extend the file.
 
-Reserving in steps takes few system calls, and the file system can give larger extents. Files in
-memory really occupy reserved room, so the room is at most as large as the content, and for a large
-file a quarter of it. While the content fits into the file system's first block, only that block is
-reserved: giving back the reserved room of 10,000 short logs took a second. Room that was written
-with zeros makes a sync cheap: only data has to reach the disk, no sizes and extents.
+Reserving in steps takes few system calls, and the file system can give larger extents. Reserved
+room of a file in memory takes up memory, so the room is at most as large as the content, and for a
+large file a quarter of it. While the content fits into the file system's first block, only that
+block is reserved: giving back the reserved room of 10,000 short logs took a second. Room that was
+written with zeros makes a sync cheap: only data has to reach the disk, not sizes and extents.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class RollLimits:
     """Limits up to which a segment certainly takes another batch.
 
-    `is_reached` must decide only about a batch that passes `size_max`, `offset_max` or `time_max`,
-    as in one of a thousand appends. Requires: the partition lock.
+    `is_reached` must decide only about a batch that passes `size_max`, `offset_max` or `time_max`:
+    about one append in a thousand. Requires: the partition lock.
     """
 
     __slots__ = ("created_ms", "first_timestamp", "offset_max", "size_max", "time_max")
@@ -44,7 +44,7 @@ class RollLimits:
     ) -> bool:
         """Whether a batch of `size` bytes at `position` needs a new segment.
 
-        If not, set the limits up to which it need not be called again. `age_max` is in
+        If not, set the limits up to which `is_reached` need not be called. `age_max` is in
         milliseconds. The segment's offset index has `entry_count` entries; `latest` is the batch's
         largest timestamp.
         """

@@ -114,7 +114,7 @@ def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
     may begin at any byte, because the length of the bad batch before it cannot be trusted.
 
     Somebody can make a record's value that looks like the headers of many batches. So the search
-    gives up, and returns the end of `view`, after checksums worth a few passes over `view`.
+    gives up, and returns the end of `view`, once its checksums have cost a few passes over `view`.
     """
     import re
 
@@ -144,7 +144,7 @@ def is_zeros(view: memoryview) -> bool:
     """Whether every byte is zero."""
     for start in range(0, len(view), len(_ZEROS)):
         part = view[start : start + len(_ZEROS)]
-        # Python compares bytes at once, but a view item by item: 2.9 us a KiB, not 0.07.
+        # Comparing bytes takes 0.07 us a KiB; comparing a view, item by item, takes 2.9.
         if bytes(part) != _ZEROS[: len(part)]:
             return False
     return True
@@ -186,8 +186,8 @@ def _legacy_batch(
 def is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
     """Whether a batch at `offset` can have the leader epoch `epoch`.
 
-    It must not be lower than `last_epoch`, the epoch of the batch before, nor contradict `epochs`,
-    the log's epoch cache. `epochs` is None if the cache cannot be relied on.
+    The epoch must not be below `last_epoch`, the epoch of the previous batch, nor contradict
+    `epochs`, the log's epoch cache. `epochs` is None if the cache cannot be relied on.
     """
     if epoch < last_epoch:
         return False

@@ -1,4 +1,4 @@
-"""Where an offset or a timestamp lies in a segment: sparse indexes, checked at each use.
+"""Finding an offset or a timestamp in a segment: sparse indexes, checked at each use.
 
 The indexes are hints. Their files have no checksum, and a crash may have left them shorter or older
 than the batches. So each entry is compared with the batch that it points to; if it is wrong, both
@@ -164,7 +164,7 @@ class SegmentIndexes:
         return None
 
     def _holds(self, timestamp: int, offset: int, size: int) -> bool:
-        """Whether the batch that ends with `offset` has `timestamp`, as the index says."""
+        """Whether the batch that ends with `offset` really has the `timestamp` of the index."""
         position = self.position_of(offset, size)
         if ends_with(self._file.view(0, size), position, size, offset, timestamp):
             return True

@@ -28,17 +28,17 @@ from the batch headers, so no task's index has to be trusted. The owner promises
 - A commit is durable, whatever the topics' durability: the committed records and all records below
   them are synced before the record says "done".
 - Readers in other processes (`embedlog.open_reader`) end before the ranges of a commit until its
-  record says "done". That is one rename, so at any moment all partitions show the commit or none
-  does. A reader that looks at partitions one after the other may see the commit in the later ones
-  only; `LogDirectoryReader.snapshot` looks at several partitions as of one moment.
+  record says "done". The record changes by one rename, so at any moment all partitions show the
+  commit or none does. A reader that looks at partitions one after the other may see the commit in
+  the later ones only; `LogDirectoryReader.snapshot` shows several partitions at one moment.
 - Consumers in the owner's process, and clients of its listeners, see the commit when the high
   watermarks rise. The owner raises the high watermarks of all partitions in a row, without a file
   call in between, holding all partition locks. An error or a crash never leaves only some of them
   raised for good. A Fetch may be answered between two of them, because readers take no locks; Kafka
   has the same between two partitions' markers of a transaction.
 
-A replacement swaps closed segments for files with the same offsets. A maintenance job makes them to
-erase keys, change the compression or join small batches:
+A replacement swaps closed segments for files with the same offsets. A maintenance job makes these
+files to erase keys, change the compression or join small batches:
 
     rewrite     tasks                read a segment without a lock, write a file       `rewriting`
     hand over   the committer        a manifest of the kind "replace"                  `exchange`
@@ -57,6 +57,6 @@ promises:
   nothing is changed. The job can be run again.
 - Every batch of a producer stays, if only as its header: sequences, open and aborted transactions,
   their markers and the leader epochs are unchanged.
-- Before the first swap it is stored and synced that the log may have gaps, because removed records
-  may leave some.
+- Before the first swap the owner stores and syncs that the log may have gaps, because removed
+  records may leave some.
 """

@@ -117,7 +117,7 @@ class Adopter:
         return commit
 
     def resume(self) -> None:
-        """Complete a commit that a crash has left prepared; undo it if that is impossible.
+        """Complete a commit that a crash has left prepared; undo it if it cannot be completed.
 
         Requires: nobody reads or writes the directory's logs yet.
 
@@ -195,8 +195,8 @@ class Adopter:
         except BaseException as error:
             last = self._commits.last
             if last is not None and last.state == PREPARED:
-                # Undo: producers append at the same offsets next, which a prepared record would
-                # claim for its files.
+                # Undo the record: producers append at these offsets next, but a record that stays
+                # prepared would claim them for its files.
                 self._decide(last, targets, UNDONE)
             if isinstance(error, OSError):
                 raise errors.KafkaStorageError(f"{self._data}: {error}") from error

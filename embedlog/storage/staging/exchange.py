@@ -1,4 +1,4 @@
-"""Handing a manifest to the owner of a directory, and its answer back, by files and renames.
+"""Handing a manifest to a directory's owner, and getting its answer, by files and renames.
 
     committer                                 owner
     write inbox/<id>

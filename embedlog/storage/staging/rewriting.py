@@ -40,8 +40,8 @@ class RewriteRules(Value):
     """The changes that a rewrite makes. Can be pickled; immutable by convention.
 
     Records with a key in `erased` are removed. Batches are compressed with `codec` at `level`; if
-    `codec` is None each keeps its codec. Small batches are joined up to `batch_size` bytes in their
-    stored size; 0 joins none.
+    `codec` is None each keeps its codec. Small batches are joined into batches of at most
+    `batch_size` stored bytes; 0 joins none.
     """
 
     erased: Iterable[bytes] = ()

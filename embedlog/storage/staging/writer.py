@@ -51,7 +51,7 @@ class StagedWriter:
         self._finished: list[StagedFile] = []
 
     def write(self, batch: Buffer) -> None:
-        """Write a batch of magic 2 behind the others, with the next offset; only read `batch`."""
+        """Write a batch of magic 2 after the others, with the next offset. `batch` is only read."""
         view = memoryview(batch)
         header = HEADER.unpack_from(view)
         if self._file is not None and self._size + len(view) > self._size_max:

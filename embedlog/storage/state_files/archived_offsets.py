@@ -44,7 +44,7 @@ def publish_archived(
 
     `archive` is an id of letters, digits and hyphens. The call replaces the archive's earlier
     offsets. `topic_ids` are the ids that the topics had when their records were read; for a topic
-    without an entry the id beside its log is taken.
+    without an entry, the id beside its log is taken.
 
     Raises:
         CorruptRecord: the id beside a log is damaged.

@@ -5,8 +5,8 @@ It is JSON. Kafka writes version and brokerEpoch and ignores other fields:
     {"version":0,"brokerEpoch":-1,"synced":true,"bootId":"0d9b..."}
 
 `synced` is true if everything was synced before the marker was written. If not, the marker is valid
-only until the machine restarts, because a loss of power takes unsynced bytes in the page cache. So
-a stop at durability `os` needs no sync, and a loss of power after it is still noticed.
+only until the machine restarts, because unsynced bytes in the page cache do not survive a loss of
+power. So a stop at durability `os` needs no sync, and a loss of power after it is still noticed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
 
 
 def was_written_in_this_boot(files: Files, directory: str) -> bool:
-    """Whether every write to the directory is there, except the end of a write that a kill cut.
+    """Whether the directory has every write to it, except the end of a write that a kill cut.
 
     True if the last owner ran since the machine started: the lock file names its boot. But False if
     that owner found the directory after a loss of power and did not complete the recovery: the file
@@ -83,7 +83,7 @@ def end_recovery(files: Files, directory: str) -> None:
 
 
 def write_marker(files: Files, directory: str, *, synced: bool) -> None:
-    """Mark the directory as cleanly closed. This must be the last write to it."""
+    """Mark the directory as cleanly closed. No write to the directory may follow."""
     content = (
         f'{{"version":0,"brokerEpoch":-1,"synced":{"true" if synced else "false"},'
         f'"bootId":"{files.boot_id}"}}'

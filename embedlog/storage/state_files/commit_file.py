@@ -123,7 +123,7 @@ class Commit:
 
     @classmethod
     def decode(cls, line: bytes) -> Commit:
-        """Read the record in `line`, the file's first; KeyError, TypeError or ValueError if bad."""
+        """Read the record in the file's first `line`; KeyError, TypeError or ValueError if bad."""
         from json import loads
 
         found = loads(line)
@@ -255,7 +255,7 @@ def commit_key(files: Files, data: str) -> tuple[int, str]:
 
 
 def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
-    """Read the file; if it is damaged, find its content by the two files beside it.
+    """Read the file; if it is damaged, find its content in the two files beside it.
 
     The last `prepare` wrote both; a decision renamed one of them to this file: the other remains.
     """

@@ -1,4 +1,4 @@
-"""`.embedlog_log_dirs`: in each of several data directories of a broker, names the others.
+"""`.embedlog_log_dirs`: a file in each of a broker's data directories that names the others.
 
     version=1
     first=/data                 in all but the first: the path of the first, which opens the broker

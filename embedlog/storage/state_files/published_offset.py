@@ -1,18 +1,18 @@
 """The file that shows a log's high watermark to other processes, if it is not the log's end.
 
 If a broker is alone and the durability is `os`, the high watermark is the log's end: readers may
-read every whole batch, and there is no file. It is below the end in two cases: at `fsync` while a
-sync runs, because a record that a reader has seen must survive a loss of power; and while a replica
-is behind, because a new leader may truncate records that are not committed. In both
+read every whole batch, and there is no file. The high watermark is below the end in two cases: at
+`fsync` while a sync runs, because a record that a reader has seen must survive a loss of power; and
+while a replica is behind, because a new leader may truncate records that are not committed. In both
 cases each commit stores the high watermark in a file of 16 bytes beside the log:
 
     0   int64    high watermark: every record below is committed
     8   int64    its complement, which reveals a half-written or damaged offset
 
-The file is empty if its writer died before it stored an offset, which it does before the first
-append: then readers may read every whole batch, as without the file.
+The file is empty if its writer died before it stored an offset. It stores one before the first
+append, so readers may then read every whole batch, as without the file.
 
-Measured: 2 us a commit, beside 200 us for a sync. A page mapped for writing instead would raise
+Measured: 2 us a commit, beside 200 us for a sync. Writing to a mapped page instead would raise
 SIGBUS on a full disk. The file is never synced: only processes of the same boot read it, and after
 a restart of the machine every whole batch is synced or cut off.
 """
@@ -47,7 +47,7 @@ class PublishedOffset(Openable):
         """The offset that this process has stored, -1 for none."""
 
     def publish(self, offset: int) -> None:
-        """Let other processes read up to `offset`. If the disk refuses, only log that."""
+        """Let other processes read up to `offset`. If the disk refuses, only log the error."""
         try:
             self.store(offset)
         except OSError as error:

@@ -1,7 +1,7 @@
 """The entries of a produced record set: the first one, and the bytes that may follow it.
 
-An impossible length or magic is a CorruptMessage; a size beyond an int32, where Kafka overflows, an
-UnknownServerError.
+An impossible length or magic is a CorruptMessage; a size beyond an int32, where Kafka overflows, is
+an UnknownServerError.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def validate(
     """Check the one batch in `records` and make it ready to be stamped and written.
 
     `now_ms` is wall time. `magic_limits` are the formats that the request's version may carry: (2,
-    2) since Produce 3, (0, 2) before. The result holds a view of `records` whenever possible.
+    2) from Produce 3 on, (0, 2) before. The result holds a view of `records` whenever possible.
 
     Raises:
         KafkaError: by the table at the top of this file. `log_start_offset` is set on errors marked

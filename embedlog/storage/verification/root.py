@@ -2,7 +2,7 @@
 
 - The shutdown marker has Kafka's form or ours. Our form names the same boot as the lock file.
 - meta.properties has the version and the ids that a broker needs.
-- In a directory that embedlog closed and no other process has opened since, each checkpoint in
+- In a directory that embedlog closed and no other process has opened since then, each checkpoint in
   Kafka's text form agrees with its sealed twin and names only existing logs. No offset is outside
   its log.
 

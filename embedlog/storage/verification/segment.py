@@ -206,7 +206,7 @@ class SegmentCheck:
             reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
             raise CorruptRecord(self.path, position, reason)
         # Look up the last offset: the first records of the batch may have been deleted, and the
-        # cache no longer has an epoch for those.
+        # cache no longer has an epoch for these records.
         known = -1 if self._epochs is None else self._epochs.epoch_for_offset(last_offset)
         if epoch < self.epoch or known not in (-1, epoch):
             expected = max(known, self.epoch)

@@ -67,7 +67,7 @@ class VerifiedSegment(Value):
 
 
 class SoundSegments:
-    """The sound segments of one verification: skipped as known, or read and found good."""
+    """The sound segments of one verification: skipped because they are known, or found good."""
 
     def __init__(
         self, files: Files, data: str, known: Mapping[str, VerifiedSegment], wall_ms: int

@@ -2,7 +2,7 @@
 
 They are known for a segment that this process wrote. For a loaded segment the first reader searches
 the batches (`producers.append.load_aborted`). A transaction that ends before the search is kept
-aside, and added to its findings.
+aside, and added to the findings of the search.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AbortedTransactions:
             self._add_noted()
 
     def adopt(self, index: TransactionIndex) -> TransactionIndex:
-        """Take over the transactions that a reader found in the batches, and those noted since."""
+        """Take over the transactions that a reader found in the batches; add the noted ones."""
         with _lock:
             if self.index is None:
                 self.index = index

@@ -97,7 +97,7 @@ class TransactionIndex:
     def truncate_to(self, offset: int) -> int:
         """Drop entries whose marker lies at or after `offset`; return the size that remains."""
         keep = bisect_left(self._last_offsets, offset)
-        # The entries first: a reader that still sees the longer offsets list stays in bounds.
+        # Entries before offsets: a reader that still sees the longer offsets list stays in bounds.
         self._entries = self._entries[:keep]
         self._last_offsets = self._last_offsets[:keep]
         return keep * ENTRY_SIZE
