@@ -62,8 +62,9 @@ class NodeConnections:
         """Return the connection that most likely answers first.
 
         The best is ready and has the fewest requests; the next best is being connected. Then comes
-        an unconnected one whose back-off is over, the oldest attempt first. The bootstrap addresses count while the
-        cluster's nodes are unknown, or if all nodes fail and metadata.recovery.strategy allows it.
+        an unconnected one whose back-off is over, the oldest attempt first. Bootstrap addresses
+        count while the cluster's nodes are unknown, or if all nodes fail and
+        metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())
         is_lost = self._returns and all(each.failure_count for each in candidates)
