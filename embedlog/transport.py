@@ -1,8 +1,8 @@
 """`Transport`: how a client's requests reach a broker; and the transport inside one process.
 
-A client gives a request object and gets a `Pending` of the response object. In process that is a
-call of `Broker.handle`; `client.network.network_client` turns the same objects into bytes. After
-sending a message, both sides only read it: in process they hold the same object.
+A client gives a request object and gets a `Pending` of the response object. In process the
+transport calls `Broker.handle`; over TCP `client.network.network_client` turns the objects into
+bytes. After a message is sent, both sides only read it: in process they hold the same object.
 """
 
 from __future__ import annotations
