@@ -1,4 +1,4 @@
-"""`News`: the threads that wait for outcomes or free memory, and when to wake each of them."""
+"""`News`: the threads that wait for outcomes, memory or metadata, and when to wake each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WaitingThread:
-    """A thread that waits for outcomes or free memory."""
+    """A thread that waits for outcomes, memory or metadata."""
 
     __slots__ = ("is_news", "pending")
 
