@@ -51,7 +51,7 @@ if TYPE_CHECKING:
             """Write the gathered requests; from here on each request is written at once."""
 
     class Transport(Protocol):
-        """Requests to the nodes of one cluster, answered in order for each node.
+        """Sends requests to the nodes of one cluster; each node answers in order.
 
         `concurrent` is True if many threads may call the transport side by side. If it is False,
         the caller admits one thread at a time, and only `wake` may be called by any thread.

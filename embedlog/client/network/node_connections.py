@@ -54,7 +54,7 @@ class NodeConnections:
         ]
 
     def of(self, node_id: int) -> NodeConnection | None:
-        """Return the connection for requests to `node_id`; None if that is unknown."""
+        """Return the connection for requests to `node_id`; None if the node is unknown."""
         found = self._nodes.get(node_id) or self._coordinators.get(node_id)
         return found or self._bootstrap.get(node_id)
 
