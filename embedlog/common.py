@@ -1,8 +1,8 @@
 """Small parts for every layer: `Value`, topic partitions, uuids, and typing stand-ins.
 
 This module imports neither `typing` nor `collections` at run time: each costs more than opening a
-log. For the same reason modules on the path of the first record import the C modules below
-`operator`, `bisect` and `heapq`.
+log. For the same reason modules on the path of the first record import `_operator`,
+`_bisect` and `_heapq`, the C modules behind `operator`, `bisect` and `heapq`.
 """
 
 from __future__ import annotations

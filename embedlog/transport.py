@@ -1,8 +1,8 @@
 """`Transport`: how a client's requests reach a broker; and the transport inside one process.
 
-A client gives a request object and gets a `Pending` of the response object. In process that is a
-call of `Broker.handle`; `client.network.network_client` turns the same objects into bytes. After
-sending a message, both sides only read it: in process they hold the same object.
+A client gives a request object and gets a `Pending` of the response object. In process the
+transport calls `Broker.handle`; over TCP `client.network.network_client` turns the objects into
+bytes. After a message is sent, both sides only read it: in process they hold the same object.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
             """Write the gathered requests; from here on each request is written at once."""
 
     class Transport(Protocol):
-        """Requests to the nodes of one cluster, answered in order for each node.
+        """Sends requests to the nodes of one cluster; each node answers in order.
 
         `concurrent` is True if many threads may call the transport side by side. If it is False,
         the caller admits one thread at a time, and only `wake` may be called by any thread.

@@ -71,7 +71,7 @@ def encode_into(
 
 
 def decode(cls: type[T], version: int, buffer: Payload, position: int = 0) -> T:
-    """Return the message that starts at `position`; bytes behind it are ignored, as Kafka does.
+    """Return the message that starts at `position`; bytes behind it are ignored, as in Kafka.
 
     Strings and bytes are copies, records are slices of `buffer`.
 
@@ -88,7 +88,7 @@ def decode_from(
     """Return (message, position after it); raises as `decode` does.
 
     `elements_max` limits the number of elements in all arrays of a request together; None means
-    `wire.decoder.REQUEST_ELEMENTS_MAX`. It must be None if `cls` is no request.
+    `wire.decoder.REQUEST_ELEMENTS_MAX`. It must be None if `cls` is not a request.
     """
     try:
         function = cls.__decoders__[version]  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def _why_invalid(message: Any, version: int) -> str | None:
 class _Text:
     """The `__loader__` of a generated function: gives `linecache` the source for tracebacks.
 
-    Registering the source with `linecache` would import it, and with it `tokenize` and `re`.
+    Registering the source would import `linecache`, and with that `tokenize` and `re`.
     """
 
     __slots__ = ("_text",)

@@ -1,4 +1,4 @@
-"""Find the field that a message cannot be encoded with, and the fault of its value.
+"""Find the field that prevents the encoding of a message, and the fault of its value.
 
 This runs only after the generated encoder has failed, so the encoder itself needs no checks.
 """

@@ -75,8 +75,8 @@ class _Encoder:
         self.append = "append"
         self.run = Run()
         self.folds = has_arrays(layout) and not has_records(layout)
-        """True if the pieces of long arrays are joined on the way: see `fold`. Not in messages with
-        record batches, whose bytes are mostly in the batches."""
+        """True if the pieces of long arrays are joined on the way: see `fold`. False for
+        messages with record batches, because most of their bytes are in the batches."""
 
     # -- structs -----------------------------------------------------------------------------
 
@@ -253,10 +253,10 @@ class _Encoder:
                 self.write_fold(element)
 
     def write_fold(self, element: Slot) -> None:
-        """Write the check, after each element of an array, that joins the pieces if many wait.
+        """Write the code behind each element of an array: it joins the pieces if many wait.
 
         Write it only if the elements hold arrays: arrays of other elements have few pieces, which
-        cost less than the check.
+        cost less than this code.
         """
         inner = element.layout
         if not self.folds or self.append != "append" or inner is None or not has_arrays(inner):
@@ -325,7 +325,7 @@ def fold(out: list[Payload], folded: int) -> int:
 
 
 def tagged_section(known: tuple[tuple[int, bytes], ...], unknown: dict[int, bytes]) -> bytes:
-    """Return the tagged section of a struct: count, then tag, size and data, ascending."""
+    """Return a struct's tagged section: count, then tag, size and data of each field, by tag."""
     tags = sorted({**unknown, **dict(known)}.items()) if unknown else known
     pieces = [uvarint(len(tags))]
     for tag, data in tags:

@@ -52,7 +52,7 @@ def read_uvarint(buffer: Payload, position: int) -> tuple[int, int]:
     """Return (value, position after it).
 
     Raises:
-        MalformedMessage: the number does not end within 5 bytes, or the buffer does.
+        MalformedMessage: the number does not end within 5 bytes, or not within the buffer.
     """
     try:
         first = buffer[position]

@@ -16,8 +16,8 @@ to a cluster of this process or to an address. These threads do the waiting:
     producer   usually none, because outcomes arrive by callback. A record waits in a temporary
                thread if its topic is unknown or buffer.memory is full; in process also if it must
                wait for the disk. Over a network the client's own thread sends.
-    consumer   one thread, from the first call that may wait until `close`. In process and without
-               a group, a poll that finds records needs no thread.
+    consumer   one thread: the first call that may wait starts it, `close` ends it. In process and
+               without a group, a poll that finds records needs no thread.
     admin      one thread
 
 A consumer or admin client makes one call at a time, in the order in which tasks make them; many

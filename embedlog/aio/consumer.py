@@ -312,8 +312,8 @@ class _SharedConsumer:
     ) -> None:
         """Commit `offsets`, or by default the offsets up to which records were handed out.
 
-        These are the positions. For a partition in `unread` it is the offset of the given record,
-        the first that was fetched but not handed out.
+        These offsets are the positions, except for partitions in `unread`: it has the first record
+        that was fetched but not handed out, and this record's offset is committed.
         """
         if offsets is None and unread:
             with self._guard:

@@ -56,7 +56,7 @@ class Lanes:
         return waiting.future
 
     def _wait(self, first: _Waiting) -> None:
-        """Send the first record of a lane in a thread."""
+        """In a thread, send the first record of a lane."""
         sent = self._in_thread(_THREAD_NAME, first.send)
         sent.add_done_callback(lambda done: self._move(first, done))
 

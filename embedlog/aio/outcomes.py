@@ -37,7 +37,7 @@ class Outcomes:
         self._done: deque[ProducerBatch] = deque()
         """Batches with an outcome that the loop has not taken yet. Any thread appends to it."""
         self._is_told = False
-        """True if `take_done` will be called soon anyway, so that no batch need wake the loop."""
+        """True if `take_done` will be called soon anyway; then no batch needs to wake the loop."""
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         """Running flushes: (serial number of the last future to wait for, the flush's future)."""
 
@@ -61,7 +61,7 @@ class Outcomes:
         return future
 
     def watch(self, future: asyncio.Future[Any], sent: Sent) -> None:
-        """Set the outcome of `future` when all batches with the records of `sent` have one."""
+        """Complete `future` when every batch with records of `sent` has an outcome."""
         batches = sent.batches if isinstance(sent, BatchFuture) else (sent.batch,)
         if not batches:
             self.settle(future, sent.result(), None)

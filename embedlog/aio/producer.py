@@ -189,7 +189,7 @@ class Producer:
         await self._flush(timeout)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """Return the partitions of `topic` from the last metadata; request it if it is unknown.
+        """Return the partitions of `topic` from the last metadata; request an unknown topic's.
 
         Raises:
             TimedOut: the cluster did not answer within max.block.ms; KafkaError: it refused.
@@ -221,7 +221,7 @@ class Producer:
         return Transaction(self)
 
     async def begin_transaction(self) -> None:
-        """Begin a transaction; the records sent from now on belong to it."""
+        """Begin a transaction; records that are sent later belong to it."""
         self._client.sync.begin_transaction()
 
     async def send_offsets_to_transaction(
@@ -236,7 +236,7 @@ class Producer:
         await self._end(self._client.sync.commit_transaction)
 
     async def abort_transaction(self) -> None:
-        """Abort the transaction. The futures of records that were not written fail."""
+        """Abort the transaction. If a record was not written, its future fails."""
         await self._end(self._client.sync.abort_transaction)
 
     async def prepare_transaction(self) -> PreparedTransaction:
@@ -345,7 +345,7 @@ class Producer:
             self._drain()
 
     def _drain(self) -> None:
-        """In process, start a thread that completes batches that wait for the disk or a retry."""
+        """In process, start a thread to complete the batches that wait for the disk or a retry."""
         if self._client.has_unsettled and not self._is_draining and not self._is_closed:
             self._is_draining = True
             drained = self._in_thread(_DRAIN, self._client.sync.flush)

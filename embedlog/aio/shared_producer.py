@@ -39,7 +39,7 @@ class SharedProducer:
         self.scheduler = parts.transport.runtime.scheduler
         given = one_of(PRODUCER, "linger.ms", config, settings)
         self.push_delay_ms: int | None = given or 0
-        """Milliseconds from sending a record to `push`; None if the client's own thread pushes."""
+        """Milliseconds between a `send` and its `push`; None if the client's own thread pushes."""
         if given is not None and not self.in_process:
             self.push_delay_ms = None
         self._pool = parts.accumulator.pool

@@ -56,7 +56,7 @@ class DirectoryKeeper:
     """Keeps the directories of one broker. Every method may be called from any thread."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Make a keeper. Until `begin` it only collects failures, because a disk may fail early."""
+        """Make a keeper. It only collects early failures of disks until the call of `begin`."""
         self._runtime = runtime
         self._clock = runtime.clock
         self._is_open = False
@@ -182,8 +182,8 @@ class DirectoryKeeper:
     def _give_up(self, path: str, error: OSError) -> None:
         """End the broker, so that other brokers take over.
 
-        Like a Kafka broker, it does not run without its first directory, or if the controller does
-        not get to know its failed directories.
+        As in Kafka, a broker ends if its first directory fails, or if it cannot report a failed
+        directory to the controller.
         """
         assert self._peers is not None, path
         _log.error(
@@ -224,7 +224,7 @@ class DirectoryKeeper:
         self._told_of(places)
 
     def _ask(self) -> int | None:
-        """On one broker of several, report to the controller, which may be out of reach."""
+        """In a cluster of several brokers, report to the controller, which may be out of reach."""
         peers = self._peers
         assert peers is not None, "there are no other brokers"
         if self._asked is not None and not self._asked.done():
@@ -254,7 +254,7 @@ class DirectoryKeeper:
         return _State(self._config.node_id, self._log_manager)
 
     def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
-        """Forget `places`, which the controller has stored; until then every `report` has them."""
+        """Forget `places` after the controller has stored them; before, every `report` has them."""
         for topic_partition, directory_id in places.items():
             if self._places.get(topic_partition) == directory_id:
                 self._places.pop(topic_partition, None)

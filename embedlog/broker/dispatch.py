@@ -1,4 +1,4 @@
-"""The table of served APIs and versions; the calls of handlers; exceptions to error codes.
+"""The served APIs and versions, the calls of their handlers, and error codes for exceptions.
 
 `VERSIONS` only lists the versions. The place that checks a request's version against the list is
 `BrokerService.handle` in `server/service.py`. Clients in this process choose from the same list.
@@ -152,7 +152,7 @@ def error_response(request: Request[R], context: RequestContext, error: Exceptio
 
 
 def settle(context: RequestContext, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
-    """Return the response in `pending`, or a pending of it, with errors as error responses.
+    """Return the response of `pending`, or a pending for it; errors become error responses.
 
     Handlers use it for requests that may wait and then fail: the client must get a response.
     """

@@ -93,9 +93,9 @@ class MetadataPublisher:
             )
 
     def host_all(self, *, at_once: bool) -> None:
-        """Host every replica of this broker, soon or `at_once`. Delete logs that are no replicas.
+        """Host every replica of this broker, soon or `at_once`. Delete all other logs.
 
-        The image is the only source for changes of replicas while the broker was stopped.
+        Changes of replicas that were made while the broker was stopped are only in the image.
         """
         assert self._image is not None, "open comes first"
         assert self._to_host is not None, "there are no other brokers"
@@ -145,7 +145,7 @@ class MetadataPublisher:
         self._log_manager.report()
 
     def load_all(self) -> None:
-        """Host every partition of this broker; of internal topics only partitions with a log."""
+        """Host every partition of this broker, except those of internal topics without a log."""
         assert self._image is not None, "open comes first"
         present = set(self._log_manager.partitions())
         for topic in self._image.topics_by_name.values():

@@ -28,7 +28,7 @@ class Peers(Membership, Protocol):
         """Run `call` on the controller; the pending fails with the exception of `call`."""
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
-        """Return a broker's address for clients of the request's listener, or None without one."""
+        """Return a broker's address for clients of the request's listener; None if it has none."""
 
     def has_just_left(self, node_id: int) -> bool:
         """Return whether the broker was stopped or killed only a moment ago."""

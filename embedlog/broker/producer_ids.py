@@ -14,7 +14,7 @@ BLOCK_COUNT = 1000
 class ProducerIds:
     """The producer ids of one broker. `allocate(count)` stores a new block and returns its ids.
 
-    No id is given out twice: when the broker stops, the rest of its block is lost.
+    No id is assigned twice: when the broker stops, the rest of its block is lost.
     """
 
     def __init__(self, allocate: Callable[[int], range]) -> None:

@@ -13,7 +13,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import Runtime
 
 _REST_MS = 20
-"""Delay of hosting unused replicas, counted from the first waiting replica on."""
+"""Unused replicas are hosted this long after the first of them began to wait."""
 _SLICE_MS = 5
 """After this time the duty pauses, so that the other duties can run."""
 

@@ -94,7 +94,7 @@ def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:
     """Refuse the settings of another broker. Each broker takes its own and cluster-wide settings.
 
     Raises:
-        InvalidRequest: the resource is another broker, or no number.
+        InvalidRequest: the resource names another broker, or is not a number.
     """
     if resource_type != RESOURCE_BROKER or resource_name in ("", str(broker.node_id)):
         return

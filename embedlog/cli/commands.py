@@ -61,7 +61,7 @@ class _Unheard:
 
 
 def _group() -> click.Group:
-    # argparse parses `serve` itself: here it is an entry for the list of commands.
+    # argparse parses `serve`: this entry only adds it to the list of commands.
     serve = click.Command("serve", help="Serve a log to Kafka clients.")
     commands = [serve, _dump(), _verify(), _tail(), _salvage(), pipeline.command()]
     group = click.Group(

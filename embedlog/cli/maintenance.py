@@ -113,8 +113,8 @@ def repartition(
     options: tuple[str, ...],
     **how: Any,
 ) -> None:
-    """Copy topic SOURCE to TARGET with PARTITIONS partitions, exactly once. Keys go where Kafka's
-    default partitioner sends them, and keep their order.
+    """Copy topic SOURCE to TARGET with PARTITIONS partitions, exactly once. Kafka's default
+    partitioner chooses the partitions, and the records of each key keep their order.
     """
     config, given = _pairs(settings), _pairs(options)
     run_job("repartition", path, source, target, partitions, config=config, options=given, **how)

@@ -25,7 +25,7 @@ def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -
     """Report and repair each damaged log; return the exit status."""
     files = real_runtime().files
     directory = data_directory(files, path)
-    # Look before taking the lock, which marks all data as written in this boot.
+    # Look before the lock is taken: taking it marks all data as written in this boot.
     was_written_in_this_boot(files, directory)
     with closing(files.lock(f"{directory}/{paths.LOCK}")):
         return _salvage(files, directory, topic, partition, is_dry=dry_run)
@@ -55,7 +55,7 @@ def _salvage(
         print(_summary(which, plan, "would keep" if is_dry else "kept"))
         if is_dry:
             continue
-        # Make the next open recover all logs and begin a leader epoch: lost offsets are used again.
+        # The next open must recover all logs and begin a leader epoch: lost offsets are used again.
         take_marker(files, directory, sync=True)
         checkpoints.note_salvage(which, plan.end_offset)
         for kept_aside in plan.apply():

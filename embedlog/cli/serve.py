@@ -50,8 +50,8 @@ def main(arguments: list[str]) -> int:
 def help_formatter(prog: str) -> HelpFormatter:
     """Return a formatter for 80 columns.
 
-    argparse makes one for each argument. By default it asks for the terminal's width, which loads
-    shutil and three compressors: 4 ms and 1 MB before the first request.
+    argparse makes a formatter for each argument. By default a formatter asks for the terminal's
+    width, which loads shutil and three compressors: 4 ms and 1 MB before the first request.
     """
     return HelpFormatter(prog, width=78)
 
@@ -133,10 +133,10 @@ def run(arguments: Namespace) -> None:
 
 
 class Stopper:
-    """Turns SIGINT, SIGTERM, and SIGHUP of a closing terminal, into a clean stop.
+    """Turns SIGINT, SIGTERM and a closing terminal's SIGHUP into a clean stop.
 
-    An ignored SIGHUP, as under nohup, stays ignored. Signals count from the construction on: a
-    signal while the log is opened also stops the process cleanly. A second SIGINT or SIGTERM ends
+    An ignored SIGHUP, as under nohup, stays ignored. Signals are handled from the construction on:
+    a signal while the log is opened also stops the process cleanly. A second SIGINT or SIGTERM ends
     the process at once; a second SIGHUP does not, because closing terminals may send two.
     """
 

@@ -48,7 +48,7 @@ STALE_METADATA = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors which show that a client's metadata is old: it asks for metadata, then tries again."""
+"""Errors which show that metadata is old: the client asks for metadata, then tries again."""
 
 _SURFACED = frozenset(
     (
@@ -147,7 +147,7 @@ class Metadata:
         return self._pauses.age_ms(now_ms)
 
     def topic_error(self, topic: str) -> KafkaError | None:
-        """Return an error of the topic that waiting will not cure, or None."""
+        """Return the topic's error if waiting will not cure it, else None."""
         error = self.errors.get(topic)
         return error if error is not None and error.code in _SURFACED else None
 
@@ -173,7 +173,7 @@ class Metadata:
         self._pauses.is_requested = True
 
     def want_now(self) -> None:
-        """Skip the pause that follows answers without news, because the user asks for metadata."""
+        """The user asks for metadata: skip the pause that follows answers without changes."""
         self._pauses.skip_repeats()
 
     def advance(self, now_ms: int) -> int | None:

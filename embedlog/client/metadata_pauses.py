@@ -51,7 +51,7 @@ class MetadataPauses:
         self._not_before_ms = self._failures = self._repeats = 0
 
     def skip_repeats(self) -> None:
-        """End the pause after answers without news, because the user asks."""
+        """The user asks: end the pause that follows answers without changes."""
         if not self._failures:
             self._not_before_ms = self._repeats = 0
 

@@ -1,4 +1,4 @@
-"""`Waiter`: how a client that one thread uses waits for the first of several answers."""
+"""`Waiter`: lets a client of a single thread wait for the first of several answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 class Signal(Pending[None]):
     """A Pending without a lock, for one thread that waits again and again.
 
-    A signal handler may call `complete`: it runs in the middle of its thread's work, and any lock
-    might be held by that thread. The price: only the newest callback is kept, and it may be called
-    twice.
+    A signal handler may call `complete`: the handler interrupts its thread, which might hold any
+    lock. The price: only the newest callback is kept, and it may be called twice.
     """
 
     __slots__ = ()
@@ -45,8 +44,8 @@ class Waiter:
     call the other methods.
 
     The client runs its state machines between `advance` and `wait`. An arrival after `advance` ends
-    the wait at once, so that no answer is missed. For the same reason, the client must check only
-    after `advance` for news that its state machines do not see.
+    the wait at once, so that no answer is missed. For the same reason, a check for events that the
+    state machines do not see must follow `advance`.
     """
 
     def __init__(self, transport: Transport, metadata: Metadata) -> None:

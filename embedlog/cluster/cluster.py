@@ -4,8 +4,8 @@
         with cluster.producer() as producer:
             producer.send("events", b"value").result()
 
-Opening reads the metadata log and hosts every partition. It starts no thread unless `background`
-is true. Only `listen` opens a socket and starts its thread.
+The constructor reads the metadata log and hosts every partition. It starts no thread unless
+`background` is true. Only `listen` opens a socket and starts the listener's thread.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MEMORY_DIRECTORY = "memory"
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 
 _EMBEDDED = {
-    # Kafka's default delays each start by 3 s for more members; an application knows its own.
+    # By Kafka's default each start waits 3 s for more members; an application knows its members.
     _REBALANCE_DELAY: "0",
     # Without this the first record to a topic costs 80 ms, the client's pause between two requests.
     "embedlog.auto.create.topics.await": "true",
@@ -162,7 +162,7 @@ class Cluster:
             self.config,
             count=count,
             racks=racks,
-            # In memory "os" lets a broker that starts again keep its earlier records.
+            # A broker in memory that starts again keeps its earlier records at level "os".
             durability=self.durability if self.path is not None else "os",
             on_disk=self.path is not None,
             log_dirs=self.log_dirs,
@@ -408,7 +408,7 @@ class Cluster:
         Each has a `kind`, explained in `embedlog.storage.degradation`: for a log "read-only" (the
         disk failed), "damaged", "cut" or "quarantined" (a recovery removed bytes), "uncleanable" or
         "move ended"; for the rest "retention paused" (the clock jumped), "work failing" and
-        "offline" (a log directory). The call looks into each log's directory: 0.1 s for 10,000.
+        "offline" (a log directory). The call looks into each log's directory: 0.1 s for 10000 logs.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:

@@ -52,14 +52,14 @@ def metadata_log(runtime: Runtime, log_manager: LogManager, level: str) -> Metad
 def check_cluster_id(
     directory: str, controller: Controller, source: str, expected: str | None
 ) -> None:
-    """Raise ConfigError if `expected`, from `source`, is given and not the controller's id."""
+    """Raise ConfigError if `source` gave an id, `expected`, that is not the controller's."""
     found = controller.image.cluster_id
     if expected and expected != found:
         raise ConfigError(f"{directory} belongs to cluster {found}, but {source} {expected}")
 
 
 def _remove_deleted(controller: Controller, log_manager: DataDirectories) -> None:
-    """Delete logs of deleted topics that a crash left; keep other logs without metadata."""
+    """Delete the logs of deleted topics if a crash left some; keep other logs without metadata."""
     if not controller.removed_topic_ids:
         return
     known = {METADATA_PARTITION.topic, *controller.image.topics_by_name}

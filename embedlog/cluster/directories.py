@@ -1,6 +1,6 @@
 """`DirectoryOpener`: lock, check and open the log directories of one broker.
 
-The first directory has the metadata log of a single broker. It also has a note of the further
+The first directory has the metadata log of a single broker. It also lists the further
 directories (`storage.state_files.log_dirs`), so that a missing directory is noticed.
 """
 

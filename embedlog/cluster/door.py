@@ -2,7 +2,7 @@
 
     open      requests go through, answers come back
     paused    requests and answers wait, as for a process that received SIGSTOP
-    slow      requests that write wait for the disk
+    slow      a request that writes waits for the disk
     closed    waiting and new requests fail with `Network`: the connection broke
 
 Requests that only the controller can serve also wait while the controller cannot be reached.

@@ -21,11 +21,11 @@ _OF_ONE = "meta.properties"
 def broker_count(files: Files, directory: str, asked: int | None, racks: Sequence[str]) -> int:
     """Return the number of brokers to open in `directory`.
 
-    `asked` is the caller's number. None: as many as the directory has, or as `racks`, or one.
+    `asked` is the caller's number. Without it: the directory's, else the number of `racks`, else 1.
 
     Raises:
         ConfigError: `asked` is no positive number, `racks` does not fit, the directory was made for
-            one broker and not for several (or the reverse), or belongs to one of several.
+            one broker and not for several (or the reverse), or belongs to one broker of several.
     """
     if asked is not None and (not isinstance(asked, int) or asked < 1):
         raise ConfigError(f"brokers={asked!r}: expected a positive number")

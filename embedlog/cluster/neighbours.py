@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT_MS = 30_000
 _FAREWELL_MS = 500
-"""Metadata names a broker for this long after it left. Clients need the time to move: librdkafka
-forgets the new leaders with the broker and then waits a second."""
+"""Metadata still names a broker for this long after the broker left. If it vanished at once,
+librdkafka would not find the new leaders and would wait a second."""
 
 
 class Neighbours:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class RunningBroker:
     """A broker, its logs and their directories.
 
-    A single broker keeps the cluster's metadata log in its own directory, with the controller over
-    it. A broker of several gets the `controller` and its `peers`.
+    A single broker keeps the cluster's metadata log in its own directory, and runs the
+    controller. A broker of several gets the `controller` and its `peers`.
     """
 
     __slots__ = ("_is_single", "_is_on_disk", "commit_inbox", "controller", "core", "log_manager")
@@ -100,7 +100,7 @@ class RunningBroker:
     def _open_commit_inbox(self) -> CommitInbox:
         """Open the inbox for files that other processes staged in the directory.
 
-        It finishes a commit that a crash cut short, before any reader sees the logs.
+        The inbox finishes a commit that a crash cut short, before any reader sees the logs.
         """
         from embedlog.broker.commits.inbox import CommitInbox
 

@@ -244,7 +244,7 @@ def _let_listen(member: ClusterMember, host: str, port: int, allow_remote_plaint
 
 
 def _has_kept_all(member: ClusterMember) -> bool:
-    """Return whether everything that a stopped broker wrote survived the end of its last life.
+    """Return whether everything that a stopped broker wrote survived the end of its last run.
 
     Brokers that lost data are opened first. A broker that was not closed cleanly leaves the in-sync
     sets when it is opened, so the broker that is opened last stays in them and may lead.

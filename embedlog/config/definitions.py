@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from embedlog.config.types import SettingValue
 
 _LIKENESS_MIN = 0.8
-"""`nearest` takes a name for a misspelling if difflib's ratio is at least this: a missing letter
-counts as a misspelling, a different word does not."""
+"""`nearest` regards a name as misspelt if difflib's ratio is at least this: one with a missing
+letter is misspelt, a different word is not."""
 
 _BROKER_TABLES = (
     "broker_and_topic",

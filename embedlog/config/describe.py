@@ -189,7 +189,7 @@ def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
 
 
 def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
-    """Describe an unknown or a listener's setting without its value, which could be a secret."""
+    """Describe a setting, unknown or of a listener, without its value, which could be a secret."""
     type_ = 0
     if name.startswith(_LISTENER_PREFIX):
         plain = BROKER.find(name.removeprefix(_LISTENER_PREFIX).partition(".")[2])

@@ -1,7 +1,6 @@
 """Settings of a topic: validation as in Kafka, and values in force.
 
-A topic's own setting wins over the broker's setting of the same meaning, and that one over the
-default.
+A topic's own setting comes first, then the broker's setting of the same meaning, then the default.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warnings about settings that cannot have the effect that the user wants."""
+"""Warnings about settings without the effect that the user wants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNUSED = "Accepted, not used"
 """The documentation of each setting without effect has these words."""
 
 _ALWAYS = {"inter.broker.listener.name": "PLAINTEXT"}
-"""No warning for these values: they are not Kafka's defaults, but describe embedlog truly."""
+"""These values cause no warning: they differ from Kafka's defaults, but are true of embedlog."""
 
 _OF_THE_QUORUM = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 """No warning for these settings, which Kafka's own `server.properties` sets: embedlog finds its

@@ -46,7 +46,7 @@ class Brokers:
 
     @property
     def sessions(self) -> BrokerSessions:
-        """The brokers' sessions, made when first needed: a duty, to be added to the scheduler."""
+        """The brokers' sessions, made on first use. Add them to the scheduler: they are a duty."""
         with self._state.lock:
             if self._sessions is None:
                 self._sessions = BrokerSessions(self._state, self.fence)
@@ -98,7 +98,7 @@ class Brokers:
             )
             self._write(changes, broker_record(broker), others)
             if not broker.is_fenced:
-                # The broker may have a directory back: elect leaders for partitions without one.
+                # A lost directory may be back: elect leaders for partitions without a leader.
                 self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
@@ -177,7 +177,7 @@ class Brokers:
         _log.info("broker %d is unregistered", node_id)
 
     def _ended(self, node_id: int, *, is_clean: bool) -> PartitionChanges:
-        """Return the changes for the end of the broker's last incarnation, noticed only now."""
+        """Return the changes for a broker whose last incarnation has ended unnoticed."""
         level = self._state.image.feature_level(features.ELIGIBLE_LEADER_REPLICAS)
         if is_clean or not level:
             return self._partitions.updates(_in_sync(node_id), removed=node_id)

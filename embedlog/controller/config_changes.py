@@ -46,7 +46,7 @@ def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[
     """Return the settings after the changes; check only the operations themselves.
 
     Raises:
-        InvalidRequest: a repeated key, or a null that is no deletion.
+        InvalidRequest: a repeated key, or a null in an operation other than a deletion.
         InvalidConfig: a list operation on a setting that is no list.
         UnknownServerError: an unknown operation.
     """
@@ -118,7 +118,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def refuse_nulls(changes: Sequence[Change]) -> None:
-    """Raise InvalidRequest for a null that is no deletion."""
+    """Raise InvalidRequest for a null, unless the operation is a deletion."""
     nulls = [name for operation, name, value in changes if value is None and operation != DELETE]
     if nulls:
         raise errors.InvalidRequest(f"Null value not supported for : {','.join(nulls)}")

@@ -67,7 +67,7 @@ class PartitionTarget:
         self.unclean = unclean
 
     def end_reassignment(self) -> None:
-        """Drop the replicas to be removed, if all added replicas are in sync.
+        """If all added replicas are in sync, drop the replicas that are to be removed.
 
         If no replica was added, all remaining replicas must be in sync.
         """
@@ -80,7 +80,7 @@ class PartitionTarget:
             self.adding = self.removing = ()
 
     def keep_eligible(self, before: PartitionImage, rules: ElectionRules) -> None:
-        """If the in-sync set is below its minimum, the replicas that left it stay eligible.
+        """If the in-sync set is below its minimum, the replicas that left the set remain eligible.
 
         They have all committed records.
         """

@@ -98,7 +98,7 @@ class BrokerImage(Value):
     epoch: int = -1
     """Offset of the registration in the metadata log; -1 for the only broker of a cluster."""
     is_fenced: bool = False
-    """A fenced broker may neither lead nor be in sync: the controller takes it for absent."""
+    """A fenced broker may neither lead nor be in sync: the controller treats it as absent."""
     in_controlled_shutdown: bool = False
     incarnation: bytes = ZERO_UUID
     """A random id of the broker's last start."""

@@ -45,7 +45,7 @@ LOG_SETTINGS: dict[str, object] = {
 ROOM_SIZE = 4 << 10
 """Size reserved behind the last record, enough for some 80 deletions of topics."""
 SNAPSHOT_RECORD_COUNT_MIN = 1000
-"""A shorter log is never rewritten: to replay this many records takes some 10 ms."""
+"""A shorter log is never rewritten: replaying this many records takes some 10 ms."""
 
 
 class MetadataLog:
@@ -66,7 +66,7 @@ class MetadataLog:
         """Apply the whole log to `image`, which holds the brokers that are in no log.
 
         Raises:
-            CorruptRecord: the log is damaged, or holds other records than `metadata_records`.
+            CorruptRecord: the log is damaged, or holds records unknown to `metadata_records`.
         """
         builder = ImageBuilder(image)
         start = self._log.offsets.log_start_offset

@@ -38,9 +38,9 @@ class ClusterRecord:
 
 @struct
 class PartitionRegistration:
-    """One partition in full; lists are node ids.
+    """One partition in full; the lists without a comment contain node ids.
 
-    The fields of version 1 exist only in a cluster of several brokers. Empty ones take no room.
+    The fields of version 1 exist only in a cluster of several brokers. Empty fields take no room.
     """
 
     partition: int = int32()

@@ -65,7 +65,7 @@ class Planner:
     def additions(
         self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> list[PartitionImage]:
-        """Return the partitions that a topic lacks for `count`."""
+        """Return the partitions that a topic needs to grow to `count`."""
         present = len(topic.partitions)
         _check_new_count(topic.name, present, count)
         brokers, added = self._image.brokers, count - present

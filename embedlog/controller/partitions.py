@@ -85,7 +85,7 @@ class Partitions:
         isr: Sequence[tuple[int, int]],
         is_recovering: bool = False,
     ) -> PartitionImage:
-        """Set the in-sync set to `isr`, (node id, broker epoch) of each: AlterPartition.
+        """Set the in-sync set to `isr`, pairs of (node id, broker epoch): AlterPartition.
 
         A broker epoch of -1 is not compared. If this puts a reassignment's target in sync, the
         reassignment ends.
@@ -164,7 +164,7 @@ class Partitions:
         return len(changes.partitions)
 
     def elect_unclean(self) -> int:
-        """Elect leaders that may lack records, if settings allow it; return their number."""
+        """Elect leaders that may lack records, if settings allow it; return how many."""
         with self._state.lock:
             changes = self.updates(lambda partition: partition.leader == elections.NO_LEADER)
             self.publish(changes)

@@ -8,7 +8,7 @@ always; partitions take turns over racks and over the brokers of each rack:
                                                    2    C2 A2 B2
 
 The turns begin at a random place, so that many topics of one partition do not all land on one
-broker. Fenced brokers come last, and never first in a partition, as they cannot lead.
+broker. Fenced brokers come last, and never first in a partition, because they cannot lead.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def place(
 
 
 class _Turns:
-    """Gives out a rack's brokers anew for each partition (a turn), from the next broker on."""
+    """The brokers of one rack, in order. Each partition (a turn) begins one broker further on."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []
         self._start = 0
         self._turn = 0
         self._given = 0
-        """Number of brokers given out for the present partition."""
+        """Number of these brokers that the present partition has got."""
 
     def begin(self, random: Random) -> None:
         """Choose the first broker. Requires: every broker is in `nodes`."""
@@ -147,7 +147,7 @@ class _Racks:
             rack = position % count
             position += 1
             if rack == leader_rack:
-                # Skip the leader's rack in the first round: it has the leader.
+                # In the first round skip the leader's rack, which already has a replica.
                 leader_rack = None
                 continue
             node = self._racks[rack].next_node(self._turn)

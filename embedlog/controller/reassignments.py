@@ -15,7 +15,7 @@ from embedlog.controller.metadata import PartitionImage
 
 
 def begun(partition: PartitionImage, replicas: Sequence[int]) -> PartitionTarget:
-    """Begin a reassignment to `replicas`, which are valid.
+    """Return the start of a reassignment to `replicas`, which the caller has checked.
 
     It replaces a reassignment under way: replicas that were being added stay if `replicas` has
     them; if not, they are dropped.

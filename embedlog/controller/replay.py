@@ -226,7 +226,7 @@ def _partition(registration: PartitionRegistration) -> Partition:
 def _partition_fields(
     source: Partition | PartitionRegistration, sequence: Callable[[Any], Any]
 ) -> dict[str, Any]:
-    """Return the fields that image and registration share, node ids as `sequence`s."""
+    """Return the fields that image and registration share; `sequence` converts node id lists."""
     fields = {name: getattr(source, name) for name in _PARTITION_SCALARS}
     return fields | {name: sequence(getattr(source, name)) for name in _PARTITION_NODES}
 

@@ -41,7 +41,7 @@ class ControllerState:
         self.image = builder.build(self.log.append(records))
 
     def replace_only_broker(self, broker: BrokerImage) -> None:
-        """Replace the image of the only broker, which is in no log."""
+        """Replace the image of a cluster's only broker, which no record of the log contains."""
         builder = ImageBuilder(self.image)
         builder.apply(broker_record(broker))
         self.image = builder.build(self.image.end_offset)

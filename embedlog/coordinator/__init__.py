@@ -2,7 +2,7 @@
 
     operation -> (records, response): append, replay, answer when committed
 
-`runtime` runs such operations, `shard_context` gives the parts of a shard time, timers and
-settings. `group/` coordinates groups and their offsets, `transaction/` transactional ids. Nothing
-here is imported before a request needs it.
+`runtime` runs such operations, `shard_context` provides time, timers and settings to a
+shard. `group/` coordinates groups and their offsets, `transaction/` transactional ids. Nothing here
+is imported before a request needs it.
 """

@@ -89,7 +89,7 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
         # Count down, in any thread: checking all answers at each arrival would be quadratic.
         missing.pop()
         if not missing:
-            # Two threads that arrive at once may both come here; the first result stays.
+            # Two threads with the last two answers may both come here; the first result stays.
             whole.complete(
                 combine(
                     [

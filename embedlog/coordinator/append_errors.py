@@ -1,6 +1,6 @@
 """Translation of errors of a coordinator's log into errors for clients.
 
-Most of them make a client try again, or look for the coordinator again.
+Most errors for clients make a client try again, or look for the coordinator again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def as_coordinator_error(error: errors.EmbedlogError) -> errors.KafkaError:
         # ever, in silence; every client reports this code to its user.
         return errors.UnknownServerError(str(error))
     if not isinstance(error, errors.KafkaError):
-        # The disk refused, or the log was closed: another coordinator may succeed.
+        # The disk refused the write, or the log was closed: another coordinator may succeed.
         return errors.NotCoordinator()
     return errors.error_for(_CLIENT_ERRORS[error.code]) if error.code in _CLIENT_ERRORS else error
 

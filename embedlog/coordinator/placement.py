@@ -51,5 +51,5 @@ def java_hash(text: str) -> int:
 
 
 def _absolute(value: int) -> int:
-    """Return the absolute value of an int32 as Kafka does: 0 for -2**31, as +2**31 does not fit."""
+    """Return an int32's absolute value as Kafka does: 0 for -2**31, because +2**31 does not fit."""
     return 0 if value == -_SIGN else abs(value)

@@ -85,10 +85,10 @@ class Result(Generic[T]):
     ) -> None:
         self.records = records
         self.is_atomic = is_atomic
-        """True: append one batch, so that all records survive a crash or none. False: several
-        batches are allowed, since each record is valid alone."""
+        """True: append one batch, so that a crash leaves all records or none. False: several
+        batches are allowed, because each record is valid alone."""
         self.response = response
-        """The response, or a `Pending` of it for a request that is parked beyond this operation."""
+        """The response, or a `Pending` of it if the request stays parked after this operation."""
         self.is_replayed = is_replayed
         """False: the shard's state already includes the records, so they are not replayed."""
         self.on_append = on_append

@@ -174,7 +174,7 @@ class CoordinatorRuntime(Generic[S]):
         return sorted({*loaded, *(led & with_log)})
 
     def _slot(self, index: int) -> _Slot[S]:
-        """Return the slot of a partition. Requires: no lock, as the log may have to be opened.
+        """Return the slot of a partition. Requires: no lock, because this may open the log.
 
         Raises:
             CoordinatorNotAvailable: the coordinator is closed.
@@ -210,7 +210,7 @@ class CoordinatorRuntime(Generic[S]):
         operation: Callable[[S], Result[T]],
         context: ShardContext | None = None,
     ) -> Pending[T]:
-        """Run a write. If `context` (a shard's) requested it, fail unless the slot still has it."""
+        """Run a write. If a shard requested it, fail unless the slot still has its `context`."""
         write = _PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
@@ -473,7 +473,7 @@ class _PendingWrite(Generic[S, T]):
 
 
 class LeaderChanges:
-    """A duty that calls `follow(index)` soon for each noted partition, with no lock held.
+    """A duty: for each partition passed to `note` it soon calls `follow(index)` without locks.
 
     Metadata changes arrive under locks under which no shard's lock may be taken.
     """
@@ -515,7 +515,7 @@ class FirstLoads:
         self._expected: set[int] | None = None
 
     def expect(self, indexes: Iterable[int]) -> None:
-        """Count only these loads as first: no broker has loaded these partitions before."""
+        """Count only loads of these partitions as first: no broker has loaded them before."""
         self._expected = set(indexes)
 
     def is_first(self, index: int) -> bool:

@@ -60,7 +60,7 @@ class DelayedOperationPurgatory:
         return operation.safe_try_complete() or self.watch(operation, keys)
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Let an operation wait that cannot complete just now; see `try_complete_else_watch`.
+        """Let an incomplete operation wait; see `try_complete_else_watch`.
 
         The operation is tried again once it is listed: a thread that changed something just before
         did not find it in the list.
@@ -99,7 +99,7 @@ class DelayedOperationPurgatory:
         return completed_count
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
-        """Remove the operations under `key`, incomplete, and stop their timers; return them.
+        """Remove and return the operations under `key`, without completing them; stop their timers.
 
         Their other keys may still complete them.
         """

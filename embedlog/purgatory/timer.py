@@ -62,7 +62,7 @@ class Timer:
     def advance_clock(self, now_ms: int) -> int:
         """Run every task due at `now_ms`, in order of time; return their number.
 
-        If a task raises, the ones after it stay due for the next call.
+        If a task raises, the tasks after it stay due for the next call.
         """
         with self._lock:
             expired = self._wheel.advance(now_ms)

@@ -63,7 +63,7 @@ class TimerTask(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Called once the delay has passed, by the thread that drives the timer, no lock held."""
+        """Do the task. The thread that drives the timer calls this when due, without locks."""
 
     def cancel(self) -> bool:
         """Remove the task from its timer; False if it is in no timer (it may be about to run)."""

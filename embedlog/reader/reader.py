@@ -6,7 +6,7 @@
 
 Reading takes no lock and writes no file: it needs only the right to read, and does not disturb the
 other process. `embedlog.storage.foreign` and `embedlog.storage.state_files.published_offset` tell
-at which offset reading ends, and why it is safe.
+at which offset reading ends, and why reading is safe.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class LogDirectoryReader:
         known: Iterable[PartitionReader] = (),
         is_checked: bool = True,
     ) -> list[PartitionReader]:
-        """Return a reader of each partition, as of one moment: all show a staged commit, or none.
+        """Return a reader of each partition, as of one moment: all or none show a staged commit.
 
         The call refreshes and returns `known` readers, unless their topic was recreated. A known
         reader reads only new bytes; a new reader reads the whole last segment. Without `is_checked`
@@ -258,7 +258,7 @@ class PartitionReader:
 
     @property
     def damage(self) -> CorruptRecord | None:
-        """The damage that hides records from the high watermark on; None without damage."""
+        """The damage at `high_watermark`, which hides the later records; None without damage."""
         return self._log.damage
 
     def refresh(self) -> None:

@@ -41,8 +41,8 @@ class AppendedPartition:
     ) -> None:
         self.partition = partition
         self.required_offset = required_offset
-        """The offset after the last record of the append. From this high watermark on the append is
-        committed.
+        """The offset after the last record of the append. The append is committed once the high
+        watermark has reached it.
         """
         self.answer = answer
         self.is_local = is_local

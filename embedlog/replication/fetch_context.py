@@ -9,8 +9,8 @@ news puts it to rest; any later change makes it active again (see `ReplicaManage
 fetch of ten thousand partitions reads none of them.
 
 To put a partition to rest, remove it from `active` first and read it afterwards. The read sees
-every change before the removal, and every later change adds the partition again. So no lock is
-needed.
+every change that came before the removal; every later change adds the partition again. So no lock
+is needed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class FullFetch:
 
     Reading begins at the partition `first`, if it is set. After the read, `cut_at` is the first
     partition that was left out because `FetchParams.target_bytes` were reached. The connection's
-    next fetch begins there, so that a client that always names its partitions in the same order
-    still gets records of the last one. (If the client's own limit leaves partitions out, the client
-    must rotate them, as with Kafka.)
+    next fetch begins there. So even a client with a fixed order of partitions gets records of its
+    last partition. (If the client's own limit leaves partitions out, the client must rotate them,
+    as with Kafka.)
     """
 
     __slots__ = ("_begin_session", "_known", "cut_at", "first", "wanted")
@@ -137,9 +137,9 @@ class IncrementalFetch:
         self._epoch = epoch
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
-        """Return the key of `watch_keys` if a read is sure to find no news; otherwise no key.
+        """Return the key of `watch_keys` if a read is sure to find nothing new; else no key.
 
-        Partitions without news are put to rest.
+        Partitions with nothing new are put to rest.
         """
         session = self.session
         if params.isolation != session.isolation:

@@ -52,7 +52,7 @@ class FetchParams:
         )
         """The follower's broker id; negative for a consumer."""
         self.may_read_followers = version >= FIRST_WITH_RACKS and self.replica_id < 0
-        """Whether a follower may serve the fetch: only consumers that know racks read from one."""
+        """Whether a follower may serve the fetch: true for consumers that can name a rack."""
         self.rack_id = ""
         """The rack of the consumer, set only if `replica.selector.class` prefers replicas there."""
         self.leader_throttle: Throttle | None = None

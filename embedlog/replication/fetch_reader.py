@@ -113,9 +113,9 @@ def read_partition(
     """Return whole batches from `asked.fetch_offset` on, up to the end for the reader's isolation.
 
     Raises:
-        NotLeaderOrFollower: also if the fetching follower is no replica, or has restarted since.
+        NotLeaderOrFollower: also if the follower has no replica, or has restarted after its fetch.
         FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`.
-        InconsistentTopicId: the topic was deleted and created again since the client's metadata.
+        InconsistentTopicId: the client knows the id of a deleted topic of the same name.
         OffsetOutOfRange: the log does not have the offset.
         UnknownServerError: the limit is negative; Kafka answers the same.
     """
@@ -130,7 +130,7 @@ def read_partition(
     if max_bytes < 0:
         raise errors.UnknownServerError()
     log, isolation = partition.log, params.isolation
-    # Set each field once: with the defaults set first it would take twice as long.
+    # Set each field once: a constructor would first set the defaults and take twice as long.
     found = bare(PartitionData)
     found.partition_index = asked.partition
     found.error_code = 0
@@ -156,7 +156,7 @@ def read_partition(
             return found
     if partition.remote_replicas is not None and _has_none_now(partition, params, found, offset):
         return found
-    # Read only up to the offsets in the answer, so that later offsets are news for the session.
+    # Read only up to the offsets in the answer: the session sends later offsets next time.
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LOG_END:
@@ -170,7 +170,7 @@ def read_partition(
 
 
 def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
-    """Return True if a read would find no records and no error, False if it might."""
+    """Return True if a read is sure to find no records and no error, otherwise False."""
     log = partition.log
     if params.isolation == Isolation.HIGH_WATERMARK:
         end_offset = log.offsets.high_watermark

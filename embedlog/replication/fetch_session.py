@@ -118,9 +118,9 @@ class FetchPartition:
         )
 
     def note_answered(self, data: fetch.PartitionData) -> None:
-        """Remember that the client gets `data`, so that later only changes are news.
+        """Remember that the client gets `data`: later, only differences from it are new.
 
-        The answer after an error is always news. So is the answer after a diverging epoch: a
+        The answer after an error is always new. So is the answer after a diverging epoch: a
         follower that must truncate its log first does not use the high watermark.
         """
         is_taken_over = not data.error_code and data.diverging_epoch.epoch == NO_EPOCH
@@ -177,7 +177,7 @@ class FetchSession:
             self.add(partition)
 
     def add(self, partition: FetchPartition) -> None:
-        """Add a partition as active, the last to be read. Requires: the session lock."""
+        """Add an active partition, to be read after all others. Requires: the session lock."""
         partition.session = self
         self.move_to_end(partition)
         self.active[partition] = None

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): the broker remembers a client's partitions, and sends only news.
+"""Fetch sessions (KIP-227): the broker remembers a client's partitions, and sends only changes.
 
     session id  epoch   the fetch request
     0           -1      full, without a session
@@ -192,9 +192,9 @@ class FetchSessions:
     def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
         """Return the session that a new session of `size` partitions may evict, or None.
 
-        First choice: the session unused for longest, if that is over two minutes. Second choice:
-        the session with the least `_value` of those begun over two minutes ago (a follower may
-        evict any consumer's), if the new session has more. Requires: the cache lock.
+        First choice: the least recently used session, if unused for over two minutes. Second
+        choice: among sessions older than two minutes (for a follower, also younger ones of
+        consumers), the lowest `_value`, if the new session's is higher. Requires: the cache lock.
         """
         oldest = min(self._sessions.values(), key=lambda each: each.last_used_ms, default=None)
         if oldest is None:
@@ -214,7 +214,7 @@ class FetchSessions:
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:
-    """Return a session's worth: a follower's is worth more, then a larger one; ids break ties."""
+    """Return the order of eviction: consumers before followers, then smaller sessions first."""
     return session.is_privileged, len(session.partitions), session.id
 
 

@@ -119,7 +119,7 @@ class InSync:
         pending.add_callback(lambda done: self._answered(partition, proposal, done))
 
     def run_once(self, now_ms: int) -> int | None:
-        """Repeat unanswered proposals; propose returning and lagging replicas."""
+        """Repeat unanswered proposals; propose to add returned replicas and remove lagging ones."""
         if self._unanswered and now_ms >= self._retry_ms:
             with self._lock:
                 unanswered, self._unanswered = self._unanswered, []

@@ -40,7 +40,7 @@ class Membership(Protocol):
         isr: Sequence[tuple[int, int]],
         is_recovering: bool,
     ) -> Pending[LeaderAndIsr]:
-        """Propose to the controller the ISR `isr` of (node id, broker epoch) pairs.
+        """Propose an ISR to the controller: `isr` has (node id, broker epoch) pairs.
 
         The pending fails with the controller's refusal, or with the errors of `send`.
         """

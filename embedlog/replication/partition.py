@@ -349,7 +349,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no live replica has records; -1 until every one has fetched."""
+        """The offset below which no live replica has records; -1 until all of them have fetched."""
         start = self.log.offsets.log_start_offset
         remote = self.remote_replicas
         if remote is None:

@@ -1,8 +1,8 @@
 """Work on partitions, done later by the thread that drives the scheduler.
 
-This is a listener's thread after it has handled every ready request, or the thread of a caller that
-waits for an answer. A partition that is added several times before a round is worked on once.
-So one sync acknowledges the appends of many producers.
+That thread is a listener's, after it has handled every ready request, or a caller's that waits for
+an answer. If a partition is added several times before a round, the round works on it once. So one
+sync acknowledges the appends of many producers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _RETRY_MS = 100
 """Pause before work is repeated. A process without free descriptors may have some again by then."""
 _PATIENCE_MS = 1000
-"""Longest delay if nobody waits for the work: one sync then serves the appends of a second."""
+"""Longest delay if nobody waits for the work: one sync then serves all appends of that second."""
 
 
 class PartitionDuty:
@@ -55,7 +55,7 @@ class PartitionDuty:
             raise
 
     def try_again(self, partition: Partition) -> None:
-        """Repeat the work on a partition after it failed for now. Callable with any lock held."""
+        """Work on a partition again after a failure that may pass. Callable with any lock held."""
         with self._lock:
             self._again[partition] = None
         if not self._works:

@@ -6,7 +6,7 @@
     maximal ISR         the ISR and the replicas that a proposal adds to it: all of them must have a
                         record before it is committed
 
-The fetches of a replica that has nothing to fetch do not name the partition. But its fetch session
+If a replica has nothing to fetch, its fetches do not name the partition. But its fetch session
 records the time of the last fetch. When the log grows, such a replica counts as caught up until
 that time.
 """
@@ -105,8 +105,8 @@ class Proposal(Value):
 class RemoteReplicas:
     """The other replicas during one term of a leader.
 
-    The parameter `end_offset` is the end of the leader's own log. All methods but `preferred_for`,
-    `find` and `is_outdated` require the partition lock.
+    The parameter `end_offset` is the end of the leader's own log. All methods except
+    `preferred_for`, `find` and `is_outdated` require the partition lock.
     """
 
     __slots__ = (
@@ -161,7 +161,7 @@ class RemoteReplicas:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """The in-sync replicas and those about to join them."""
+        """The in-sync replicas and the replicas that a proposal adds."""
         if self.proposal is not None and len(self.proposal.isr) > len(self.state.isr):
             return self.proposal.isr
         return self.state.isr
@@ -178,7 +178,7 @@ class RemoteReplicas:
         return lag_ms <= lag_max
 
     def is_eligible(self, replica: Replica) -> bool:
-        """Return whether the replica's directory is online, its broker live and not restarted."""
+        """Return whether the directory is online, and the broker is live and not restarted."""
         node_id, membership = replica.node_id, self._membership
         if node_id in self.state.offline_replicas or not membership.is_eligible(node_id):
             return False
@@ -248,9 +248,9 @@ class RemoteReplicas:
     def committed_offset(self, own_offset: int, end_offset: int) -> int:
         """Return the end of the committed records, at most `own_offset`.
 
-        It is 0 if there are fewer in-sync replicas than min.insync.replicas. All replicas of the
-        maximal ISR must have the records, and so must caught-up replicas that may join the ISR:
-        they can join only if the high watermark does not pass their end first.
+        It is 0 if there are fewer in-sync replicas than min.insync.replicas. The records must be on
+        all replicas of the maximal ISR, and on caught-up replicas that may join the ISR: these can
+        join only if the high watermark does not pass their end first.
         """
         state = self.state
         if len(state.isr) < state.min_isr:
@@ -268,8 +268,8 @@ class RemoteReplicas:
     def preferred_for(self, rack_id: str, offset: int) -> int:
         """Return the replica for a consumer in the rack, or -1 for the leader (KIP-392).
 
-        It is -1 if the leader is in the rack, or no in-sync replica of the rack has the offset. Of
-        several replicas it is the one with the highest end; of equal ends, the one caught up last.
+        It is -1 if the leader is in the rack, or no in-sync replica of the rack has the offset.
+        If several have it, choose the highest end; if ends are equal, the latest to be caught up.
         """
         membership = self._membership
         if membership.rack_of(self._node_id) == rack_id:

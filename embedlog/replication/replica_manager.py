@@ -1,4 +1,4 @@
-"""The partitions of this broker. Around an append or a fetch it lets requests wait and wakes them:
+"""The partitions of this broker, and the requests that wait after an append or for a fetch:
 
     append                                    fetch
     1. take the partition lock, append,       1. read, without a lock
@@ -134,8 +134,8 @@ class ReplicaManager:
     ) -> Partition:
         """Host a partition, which leads or follows as `state` says. Requires: no partition lock.
 
-        The partition becomes visible only after it has its state. Without a state it would answer
-        clients that another broker leads.
+        The partition becomes visible only after it has its state. Without a state it would refuse
+        clients, as if another broker were the leader.
 
         Raises:
             KafkaStorageError: the disk failed at the beginning of a term; nothing is hosted.
@@ -160,7 +160,7 @@ class ReplicaManager:
         topic_partition: TopicPartition,
         reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition,
     ) -> Partition | None:
-        """Stop hosting a partition. The operations that wait for it soon fail with `reason`."""
+        """Stop hosting a partition. Soon its waiting operations fail with `reason`."""
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
             partition.retire(reason)
@@ -185,7 +185,7 @@ class ReplicaManager:
         On return the records are in the log. They are committed when the high watermark has passed
         them. On `fsync` topics this takes a sync: with `is_awaited` this call syncs, together with
         concurrent calls; otherwise the scheduler syncs later, once for many appends. On all topics
-        the other in-sync replicas must fetch them. Otherwise they are committed on return.
+        the other in-sync replicas must fetch them. If neither is needed, they are committed now.
         """
         now_ms = self._wall_ms()
         try:
@@ -198,7 +198,7 @@ class ReplicaManager:
                 verification=verification,
             )
         except errors.InvalidTimestamp as error:
-            # A test may have set the clock of this process but not of a C client: try both clocks.
+            # A test may have set the clock of this process but not a C client's clock: try both.
             machine_ms = self._clock.machine_wall_ms()
             if abs(machine_ms - now_ms) < _CLOCKS_DIFFER_MS:
                 raise

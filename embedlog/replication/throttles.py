@@ -5,8 +5,8 @@
     follower    fetched from leaders    follower.replication.throttled.rate
 
 The topic settings leader.replication.throttled.replicas and follower.replication.throttled.replicas
-name the replicas. A throttle delays only replicas that catch up, but it also counts the bytes of
-named in-sync replicas. The rate is an average over replication.quota.window.num windows of
+name the replicas. A throttle delays only replicas that are catching up, but it also counts the
+bytes of named in-sync replicas. The rate is an average over replication.quota.window.num windows of
 replication.quota.window.size.seconds.
 """
 

@@ -1,8 +1,8 @@
 """`one_ahead`: run a generator in a thread, one item ahead of its consumer.
 
 This pays if the consumer waits outside of Python, for example in a write to a socket: the thread
-makes the next item meanwhile. The interpreter's switch interval is short during that time. With the
-default, a thread in plain Python would hold the consumer up for 5 ms after each short write.
+makes the next item meanwhile. While the generator runs, the interpreter's switch interval is short.
+With the default, a thread in plain Python would delay the consumer by 5 ms after each short write.
 """
 
 from __future__ import annotations

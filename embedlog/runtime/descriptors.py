@@ -5,8 +5,8 @@
     write           pwritev            the same            seek and write, under a lock
     sync            fdatasync          F_FULLFSYNC         fsync (FlushFileBuffers)
     reserve         posix_fallocate    ftruncate           ftruncate
-    read            mapping            mapping             copied, as a mapped file can be neither
-                                                           cut, renamed nor removed there
+    read            mapping            mapping             copied: a mapped file can be neither cut,
+                                                           renamed nor removed there
     directory sync  fsync              fsync               none: the file system keeps a journal
     lock            flock and lockf    the same            a byte far behind the content
 
@@ -42,7 +42,7 @@ _COUNT_MAX_UNKNOWN = 8192
 """Assumed limit of open files on Windows and on systems without a limit."""
 
 _seeking = process_wide(ranked_lock(Rank.SEEKING))
-"""Held from a seek to the read or write after it, as threads share the descriptor's position."""
+"""Held from a seek to the read or write after it: threads share the descriptor's position."""
 
 
 def open_descriptor(path: str, *, create: bool = False) -> int:

@@ -60,8 +60,8 @@ class DutyThread:
         self._name = name
         self._lock = ranked_rlock(Rank.DUTY_THREAD)  # faster than a Lock: see `runtime.pending`
         self._looping = ranked_lock(Rank.LOOP)
-        """Held by the looping thread. A second thread that cannot take it ends: after a Ctrl-C
-        `notify` may start a thread although one is running."""
+        """Held by the looping thread. After a Ctrl-C `notify` may start a second thread, which
+        fails to take this lock and ends."""
         self._parked = Parked()
         self._thread: Thread | None = None
         self._thread_id = 0

@@ -16,7 +16,7 @@ without a path) and `embedlog.testing.SimFiles` (crashes and faults on demand). 
 `OSError` with the errno of the operating system.
 
 Files are written by position and read through read-only views. A view stays readable for ever:
-after the file grew or was removed, and after its `File` was closed. Only `truncate` is an
+after the file grew or was removed, and after the `File` was closed. Only `truncate` is an
 exception: no view may show the bytes that it cuts off, so the storage layer truncates only bytes
 that it never published.
 

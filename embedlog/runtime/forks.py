@@ -1,9 +1,9 @@
 """Objects that a forked child must not use: clusters, and their clients in the process.
 
-A child has a copy of its parent's memory. With that copy a cluster would write where nobody else
-sees it, or, over a directory, into the parent's files. Its locks may be held by threads that exist
-only in the parent. So in the child every call fails at once, without touching a lock; `close` does
-nothing.
+A child has a copy of its parent's memory. A cluster in memory would write into that copy, which
+nobody else sees; a cluster over a directory would write into the parent's files. Threads that exist
+only in the parent may hold the locks. So in the child every call fails at once, without touching a
+lock; `close` does nothing.
 
 The child gives each object another class, so that the parent's calls need no check of the process
 for every record. The object's attributes move into one attribute that no method reads: so a bound
@@ -38,8 +38,8 @@ _open: dict[int, ref[Any]] = {}
 def stays_in_parent(owned: object) -> None:
     """Make every public call of `owned` raise ClosedError in children forked later.
 
-    `close` and the end of a `with` block do nothing there. Public attributes with text can still be
-    read.
+    In a child `close` and the end of a `with` block do nothing, and public attributes with text can
+    still be read.
     """
     key = id(owned)
     _open[key] = ref(owned, lambda _: _open.pop(key, None))

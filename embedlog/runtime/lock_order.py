@@ -26,7 +26,7 @@ violations: list[str] = []
 
 
 class LockOrderViolation(BaseException):
-    """The thread tried to take a lock that may not be taken under a lock that it holds.
+    """The thread tried to take a lock that the order forbids under a lock that the thread holds.
 
     This is no `Exception`: it is a defect of this package, and no caller shall handle it.
     """

@@ -5,7 +5,7 @@ each other in a ring. A thread may take a re-entrant lock again. It may try a lo
 at any time; the lock counts as held afterwards.
 
 If `EMBEDLOG_CHECK_LOCKS` names a directory, every lock checks the order (see `lock_order`); the
-tests run so. Otherwise these are the interpreter's own locks, at no cost.
+tests run so. Otherwise the locks are the interpreter's own, at no cost.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Rank:
     ADMIN = 11
     """Guards an admin client: one call at a time. Under it: the locks of a call to the broker."""
     CONSUMER = 12
-    """Guards a consumer's state, which its user and the duty that keeps its membership alive
-    change. Under it: the locks of a call to the broker and, if no other thread drives, of the
+    """Guards a consumer's state. The user, and the duty that keeps the membership alive, change it.
+    Under it: the locks of a call to the broker and, if no other thread drives, of the
     scheduler's duties."""
     RUNNING = 13
     """Guards the running of duties: the scheduler's duties never run side by side. The driving
@@ -142,7 +142,7 @@ RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
 threads never wait in a ring."""
 
 SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION, Rank.LOG_MANAGER: Rank.DATA_DIRECTORIES}
-"""A thread may hold several locks of the first rank while it holds one of the second. Only one
+"""A thread that holds a lock of a value's rank may hold several locks of the key's rank. Only one
 thread at a time can do so."""
 
 

@@ -124,7 +124,7 @@ def _populate(mapping: mmap, start: int, end: int) -> None:
         try:  # noqa: SIM105 - not worth the import of contextlib
             mapping.madvise(_POPULATE_WRITE, start, end - start)
         except OSError:
-            pass  # an older system makes them by page faults
+            pass  # an older system makes the pages at page faults
 
 
 _EMPTY = memoryview(bytearray()), memoryview(b"")
@@ -279,8 +279,8 @@ class MemoryTree:
 class MemoryFiles(Files):
     """A tree of directories and files in memory. See `Files`.
 
-    Thread-safe as far as the storage layer needs: two threads never write one file, or change one
-    directory, at the same time.
+    Thread-safe as far as the storage layer needs. Requires: no two threads write one file, or
+    change one directory, at the same time.
     """
 
     boot_id = "memory"

@@ -25,7 +25,7 @@ class Random:
     def uuid(self) -> bytes:
         """Return the 16 bytes of a version 4 uuid that Kafka's tools accept.
 
-        It is none of Kafka's two reserved ids, and its text does not start with '-', which a
+        It is neither of Kafka's two reserved ids, and its text does not start with '-', which a
         command line would take for an option.
         """
         while True:

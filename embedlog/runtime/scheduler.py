@@ -6,7 +6,7 @@ checkpoints. The thread that *drives* runs the duties. The scheduler starts no t
     the driving thread is
     a thread registered with `on_notify`   a listener's, for example: it calls `run_due` in its
                                            loop, and waiting threads only park
-    otherwise a waiting thread             one runs the due duties and then parks until the next;
+    otherwise a waiting thread             one runs the due duties and parks until the next is due;
                                            the other waiting threads only park
     otherwise a client's call              each call compares the clock with `next_call_ns` and
                                            calls `drive` when a duty is due
@@ -102,8 +102,8 @@ class Scheduler:
     def on_notify(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Register a thread that calls `run_due` in a loop; it drives from here on.
 
-        `wake` makes that thread call `run_due` soon; any thread calls it. The returned function
-        ends the registration: then waiting threads drive again.
+        `wake` makes that thread call `run_due` soon; any thread may call `wake`. The returned
+        function ends the registration: then waiting threads drive again.
         """
         with self._lock:
             self._listeners = [*self._listeners, wake]
@@ -206,7 +206,7 @@ class Scheduler:
             with self._lock:
                 self._waiting.leave(parked)
                 if self._waiting.driver is None and not self._listeners:
-                    # Let another thread drive: this one may have been chosen and had no time.
+                    # Let another thread drive: this thread may have been chosen and is leaving.
                     self._waiting.wake_first()
         return pending.done()
 

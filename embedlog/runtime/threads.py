@@ -42,7 +42,7 @@ class Parked:
     def sleep(self, delay_ms: float) -> None:
         """Sleep until woken, but at most `delay_ms`. A `delay_ms` of 0 or less returns at once.
 
-        Without a wake the sleep is never shorter, so that no wait spins.
+        Without a wake the sleep takes at least `delay_ms`, so that no wait spins.
         """
         self._lock.acquire(timeout=max(0.0, min(delay_ms / 1000, _LONGEST_PARK_SECONDS)))
 

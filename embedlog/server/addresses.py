@@ -120,7 +120,7 @@ class BrokerListener:
         owner: object = None,
         door: RequestHandler | None = None,
     ) -> None:
-        """Keep the `owner` alive. If set, `door` gets the requests in place of `broker`."""
+        """Keep the `owner` alive. `door`, if set, gets the requests in place of `broker`."""
         from wire.net.acceptor import RemoteAddress
         from wire.net.listener import Listener
         from wire.net.reports import Reports
@@ -157,7 +157,7 @@ class BrokerListener:
 
     @property
     def signal_fd(self) -> int:
-        """The descriptor for `signal.set_wakeup_fd` on Windows, where a signal ends no wait."""
+        """The descriptor for `signal.set_wakeup_fd` on Windows, where signals do not end a wait."""
         return self.served.signal_fd
 
     @property
@@ -205,7 +205,7 @@ def listen(
     it is set. Later listeners, and brokers without the setting, take loopback and `default_port`. A
     setting without a host (`PLAINTEXT://:9092`) means every address of the machine, as in Kafka, if
     `allow_remote_plaintext` is true, and loopback if it is false. The result keeps a reference to
-    `owner`. If set, `door` gets the requests in place of `broker`.
+    `owner`. `door`, if set, gets the requests in place of `broker`.
 
     Raises:
         OSError: the address cannot be opened; the error's `filename` is the address.

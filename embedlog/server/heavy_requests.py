@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from wire.schemas.produce import ProduceRequest
 
 LIGHT_SIZE_MAX = 8 * 1024
-"""A larger frame than this is heavy, unless `_LIGHT_SIZES` has another limit for its API."""
+"""A frame larger than this is heavy, unless `_LIGHT_SIZES` has another limit for its API."""
 LIGHT_PRODUCE_SIZE_MAX = 2 * 1024 * 1024
-"""A larger frame of a Produce than this is heavy. It is two batches of the usual size: the record
-headers that fit into them take 30 to 50 ms."""
+"""A Produce is heavy if its frame is larger than this. Two batches of the usual size fit: the
+record headers that fit into them take 30 to 50 ms."""
 LIGHT_PARTITIONS_MAX = 200
-"""A Produce to more partitions than this is heavy."""
+"""A Produce is heavy if it names more partitions than this."""
 LIGHT_COMPRESSED_SIZE_MAX = 16 * 1024
-"""A Produce with more bytes of compressed records than this is heavy: 16 KiB may become 16 MiB."""
+"""A Produce is heavy if it has more compressed data than this: 16 KiB may become 16 MiB."""
 LIGHT_RECORDS_MAX = 10_000
-"""A Produce with more records than this is heavy: 10,000 plain records take 2 to 20 ms."""
+"""A Produce is heavy if it has more records than this: 10,000 plain records take 2 to 20 ms."""
 _COMPRESSED_WEIGHT = 10
 """A compressed record counts as this many plain records. The size of the frame already limits plain
-records, but 10,000 records with a header each fit into 280 bytes of gzip, and take 22 ms."""
+records, but 280 bytes of gzip can hold 10,000 records with one header each, which take 22 ms."""
 LIGHT_SESSION_MAX = 1_000
-"""A Fetch that continues a session of more partitions than this is heavy."""
+"""A Fetch is heavy if it continues a session of more partitions than this."""
 LIGHT_TOPICS_MAX = 200
 """A Metadata request for all topics is heavy if the cluster has more topics than this."""
 
@@ -110,7 +110,7 @@ class HeavyRequests:
         self._thread.notify()
 
     def close(self) -> None:
-        """Drop the waiting requests; return when the request at work is done."""
+        """Drop the waiting requests; return when the running request is done."""
         self._is_closed = True
         self._thread.close()
         self._queue.clear()

@@ -78,7 +78,7 @@ class BrokerService:
     ) -> None:
         """With `has_thread`, heavy requests run in a second thread.
 
-        If set, `door` gets the requests in place of `broker`.
+        `door`, if set, gets the requests in place of `broker`.
         """
         self._broker = broker
         self._door: RequestHandler = door or broker
@@ -266,14 +266,14 @@ class BrokerService:
         return answered
 
     def _encode(self, context: RequestContext, request: Any, answer: Any) -> Sequence[Payload]:
-        """Return the frame of a complete answer; empty if there is none to send."""
+        """Return the frame of a complete answer, or an empty frame if no answer is to be sent."""
         if type(answer) is Pending:
             error = answer.error()
             if error is None:
                 answer = answer.result()
             elif isinstance(error, errors.Network):
-                # The broker is stopping. A client would take an error in an answer for the outcome
-                # of its request; after a broken connection it repeats the request.
+                # The broker is stopping. An error in an answer would look like the outcome of the
+                # request. After a broken connection the client repeats the request.
                 connection: Any = context.connection
                 connection.close()
                 return _NO_ANSWER
@@ -320,7 +320,7 @@ class BrokerService:
         return (known[1] + _CORRELATION_ID.pack(context.correlation_id) + known[2],)
 
     def _refuse(self, context: RequestContext) -> Sequence[Payload]:
-        """Close the connection of an unserved version; only ApiVersions gets an answer."""
+        """Close the connection after an unserved version; only ApiVersions gets an answer."""
         if context.api_key != ApiKey.API_VERSIONS:
             connection: Any = context.connection
             first, last = self._versions.get(context.api_key, _NOT_SERVED)

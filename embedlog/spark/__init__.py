@@ -43,8 +43,8 @@ def register(spark: SparkSession) -> None:
 def recommended_conf() -> dict[str, str]:
     """Return settings for a session's builder that make reads faster.
 
-    >>> from embedlog.spark import recommended_conf >>>
-    recommended_conf()["spark.sql.session.timeZone"] 'UTC'
+    >>> recommended_conf()["spark.sql.session.timeZone"]
+    'UTC'
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",

@@ -4,9 +4,9 @@
     it has no owner                open the directory as a cluster, which reads its inbox
 
 A lock on the directory tells whether it has an owner (see `runtime.lock_owner`). The lock ends with
-its process, so no heartbeat is needed. An owner that lives but never runs its duties (an embedded
-cluster that nobody calls, without `background=True`) does not answer: the wait ends with an error
-that names it.
+the owner's process, so no heartbeat is needed. An owner that lives but never runs its duties (an
+embedded cluster that nobody calls, without `background=True`) does not answer: the wait ends with
+an error that names the owner.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def _wait(runtime: Runtime, path: str, id: str, timeout_ms: int) -> Answer:
 
 
 def _try_to_own(runtime: Runtime, path: str) -> str:
-    """Own the directory and adopt its inbox, if it has no owner and belongs to a single broker.
+    """Own the directory if it has no owner and belongs to a single broker, and adopt its inbox.
 
-    Return the reason if it was not adopted, else "".
+    Return "" if the inbox was adopted, else the reason why not.
     """
     from embedlog.cluster.cluster import Cluster
     from embedlog.cluster.layout import refuse_one_of_several
@@ -121,8 +121,8 @@ def _try_to_own(runtime: Runtime, path: str) -> str:
 def guest_settings(runtime: Runtime, path: str) -> dict[str, str]:
     """Return settings for a broker that opens another program's directory for a moment.
 
-    Its retention is off: the guest does not know that program's settings, and must not remove
-    records that the program would keep in topics without their own retention.
+    Retention is off: the broker does not know the program's settings, and must not remove records
+    that the program would keep in topics without their own retention.
     """
     node_id = node_id_of(runtime, path)
     return _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}

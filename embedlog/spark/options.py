@@ -1,4 +1,4 @@
-"""The options of a read: Spark's Kafka connector's in its words, and some of embedlog's own.
+"""The options of a read: options of Spark's Kafka connector, in its words, and embedlog's own.
 
 The case of names does not matter. embedlog refuses the options that the connector refuses, and
 warns of options that the connector would silently ignore: a misspelled `startingOffset` would read
@@ -107,7 +107,7 @@ _KNOWN = (
     *("maxRecordsPerPartition", "failOnDataLoss", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "commitOffsets", "table"),
     *("maxPartitionBytes", "maxBatchBytes", "verify", "pushdown"),
-    # Options of writes: one dict of options may serve reads and writes.
+    # Known but unused options of writes: one dict of options may serve reads and writes.
     *("topic", "txnAppId", "txnVersion", "commitTimeoutMs", "checkpointLocation", "queryName"),
 )
 _KNOWN_LOWER = {name.lower(): name for name in _KNOWN}
@@ -148,7 +148,7 @@ class SourceOptions:
     """The options of one read. Can be pickled."""
 
     path: str | None
-    """The data directory. If both are given, it wins over `bootstrap_servers`."""
+    """The data directory. It wins over `bootstrap_servers` if both are given."""
     bootstrap_servers: str | None
     subscription: Subscription | None
     """None for a `table` of all topics."""
@@ -226,7 +226,7 @@ class SourceOptions:
             verify_crc=given.choice("verify", "crc", ("crc", "none")) == "crc",
             pushdown=given.boolean("pushdown", False),
             poll_timeout_ms=given.positive("kafkaConsumer.pollTimeoutMs") or POLL_TIMEOUT_MS,
-            # A producer's settings are ignored, as the connector does.
+            # Like the connector, ignore settings of a producer.
             client_settings={k: v for k, v in given.kafka.items() if k not in _NOT_THE_CONSUMERS},
         )
         _check_together(made)

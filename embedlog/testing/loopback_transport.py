@@ -66,7 +66,7 @@ class LoopbackChannels:
         return end
 
     def send(self, channel: _End, buffers: Sequence[Payload]) -> None:
-        """Give whole frames to the service, each after the answer to the one before."""
+        """Give whole frames to the service, each after the answer to the previous frame."""
         if not channel.is_closed:
             channel.take(b"".join(buffers))
 
@@ -107,7 +107,7 @@ class LoopbackChannels:
             self.happened(_Event(end, reason=reason))
 
     def serve(self, end: _End, frame: memoryview) -> Sequence[Payload] | None:
-        """Return the service's answer; None if it comes later."""
+        """Return the service's answer; None if the answer comes later."""
         return self._service.handle(end, frame)  # type: ignore[arg-type]
 
     def happened(self, event: _Event) -> None:

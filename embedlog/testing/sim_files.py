@@ -1,14 +1,14 @@
 """`SimFiles`: a disk that loses power, fills up and fails on demand.
 
-A loss of power leaves the synced content of each file, and any subset of the 512-byte sectors that
-were written later; and the synced names of each directory, with a prefix of the later changes.
+After a loss of power a file has its synced content, changed by any subset of the 512-byte sectors
+of later writes. A directory has its synced names, changed by a prefix of the later changes.
 `crash_images` yields such states, each as a new `SimFiles`.
 
 A failed sync writes nothing, and its sectors are clean afterwards, as in Linux: programs read them
 until the power goes, and no later sync writes them.
 
-Each call has a number. A test makes the n-th call fail, shortens a write, or lets the process die
-there. `calls` is the number of calls so far, so that a test can try them all.
+Each call has a number. A test makes the n-th call fail or write less, or lets the process
+die in that call. `calls` is the number of calls so far, so that a test can try them all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEATH = -1
 
 
 class SimulatedCrash(BaseException):
-    """The process dies in this call. No `Exception`: a process cannot handle its own death."""
+    """The process dies in this call. Not an `Exception`: no process handles its own death."""
 
 
 class _Plan:
@@ -76,7 +76,7 @@ class SimNode(MemoryNode):
         self.dirty: dict[int, None] = {}
         """Numbers of unsynced sectors, in the order of their first write."""
         self._has_lost = False
-        """True if clean sectors may differ from the synced content, after a failed sync."""
+        """True after a failed sync: clean sectors may differ from the synced content."""
 
     def content(self) -> bytes:
         """Return the whole content, as programs see it."""
@@ -122,7 +122,7 @@ class SimNode(MemoryNode):
     def image(self, sectors: set[int], keeps_size: bool) -> SimNode:
         """Return the file after a loss of power that kept only these dirty sectors.
 
-        `keeps_size`: the new size survived as well. A kept sector extends the file to its own end.
+        `keeps_size`: the new size survived too. A kept sector extends the file to the sector's end.
         """
         end = self.size if keeps_size else len(self.synced)
         if sectors:
@@ -255,8 +255,8 @@ class SimTree(MemoryTree):
     def image(self, sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool) -> SimTree:
         """Return the tree after a loss of power.
 
-        Of the unsynced data only these sectors and the first `names` changes of entries survive;
-        with `keeps_sizes` also the new sizes of files.
+        Only these survive of the unsynced data: `sectors`, the first `names` changes of entries,
+        and with `keeps_sizes` the new sizes of files.
         """
         durable: dict[int, Names] = {}
         for directory, changes in self.unsynced[:names]:

@@ -107,10 +107,10 @@ def test_a_signal_stops_it_cleanly_with_clients_connected(number: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "promise"),
     [
-        ((), "survives the end of this process, not a loss of power"),
-        (("--durability", "os"), "survives the end of this process, not a loss of power"),
-        (("--durability", "fsync"), "survives a loss of power"),
-        (("--config", "embedlog.durability=fsync"), "survives a loss of power"),
+        ((), "survive the end of this process, not a loss of power"),
+        (("--durability", "os"), "survive the end of this process, not a loss of power"),
+        (("--durability", "fsync"), "survive a loss of power"),
+        (("--config", "embedlog.durability=fsync"), "survive a loss of power"),
     ],
 )
 def test_data_survives_a_restart(tmp_path: Path, arguments: tuple[str, ...], promise: str) -> None:

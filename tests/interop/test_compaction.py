@@ -181,7 +181,12 @@ class Topic:
         self.ours.commit()
 
     def _kafkas_segments(self) -> dict[int, bytes]:
-        return {int(path.stem): path.read_bytes() for path in self.directory.glob("*.log")}
+        """Return the segments by base offset, read while Kafka removes no file."""
+        while True:
+            try:
+                return {int(path.stem): path.read_bytes() for path in self.directory.glob("*.log")}
+            except FileNotFoundError:
+                continue  # the cleaner swapped a segment after it was listed
 
     def _set_ratio(self, ratio: str) -> None:
         entry = ConfigEntry(

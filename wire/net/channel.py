@@ -140,7 +140,7 @@ class ChannelSockets:
         self.poller = poller if poller is not None else make_poller()
         self.by_fd: dict[int, Channel] = {}
         self.left: dict[tuple[str, int], Address] = {}
-        """(host, port) -> the address of the last ended connection to this host and port."""
+        """(host, port) -> the address whose connection (to this host and port) ended last."""
 
     def give(self, channel: Channel, sock: socket, mask: int) -> None:
         """Make `sock` the channel's socket, and make the poller report `mask` for it."""

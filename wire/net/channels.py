@@ -6,7 +6,7 @@
     for event in channels.poll(1_000): ...     # connected, frame or closed
 
 One thread at a time may use a `SocketChannels`, except that any thread may call `wake`. Only `poll`
-blocks, and the resolver inside `connect` for a host name.
+blocks, and `connect` while it resolves a host name.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class SocketChannels:
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
         """Begin to connect. A CONNECTED or CLOSED event follows, even if `host` cannot be resolved.
 
-        The channel tries each address of `host` in turn. It begins after the address of the last
-        ended connection to this host and port.
+        The channel tries each address of `host` in turn. It begins after the address
+        whose connection (to this host and port) ended last.
         """
         timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
         first_size_max = min(self._frame_size_max, FIRST_FRAME_SIZE_MAX)
@@ -109,8 +109,8 @@ class SocketChannels:
     def poll(self, timeout_ms: int | None) -> list[ChannelEvent]:
         """Return the events; wait at most `timeout_ms` for the first one (None: no limit).
 
-        Moved bytes or `wake` end the wait early, perhaps without an event. The frames of a channel
-        come in order, and a CLOSED event is the last event of its channel.
+        After `wake`, or if bytes were moved, the wait ends early, perhaps without an event. The
+        frames of a channel come in order, and a CLOSED event is the last event of its channel.
         """
         timeout = 0.0 if self._events else None if timeout_ms is None else timeout_ms / 1_000
         connecting, sockets = self._connecting, self._sockets

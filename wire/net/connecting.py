@@ -1,4 +1,4 @@
-"""`Connecting`: sets up a client's connections, with the addresses of a host in turn, and TLS."""
+"""`Connecting` sets up a client's connections: the addresses of a host in turn, then TLS."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Connecting:
         return failed
 
     def _in_turn(self, host: str, port: int) -> list[Address]:
-        """Return the host's addresses, beginning after the address of its last ended connection."""
+        """Return the host's addresses, beginning after the one whose connection ended last."""
         addresses = resolve(host, port)
         last = self._sockets.left.get((host, port))
         if last not in addresses:

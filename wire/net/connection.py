@@ -53,7 +53,7 @@ if TYPE_CHECKING:
             """Either side has ended the connection."""
 
         def turn(self) -> int | None:
-            """Do the work that is due; return the milliseconds until more is, None for never."""
+            """Do all due work; return the milliseconds until more is due, None for never."""
 
 
 _GATHER_SIZE = 256 * 1024
@@ -114,9 +114,9 @@ class Connection:
     def respond_with(self, make: Make) -> None:
         """Answer as `respond` does, with the result of `make()`. Any thread may call it.
 
-        The listener's thread calls `make`. If `respond_with` is called in that thread, while it
-        handles another connection's request, it calls `make` at once: the parked client gets its
-        answer before that other request is finished.
+        The listener's thread calls `make`. If that thread is handling another connection's request
+        and calls `respond_with` itself, `make` is called at once: the parked client gets its answer
+        before that other request is finished.
         """
         host = self._host
         if self._is_parked and self.is_open and host.loop.is_this_thread:
@@ -134,9 +134,9 @@ class Connection:
     def receive(self) -> None:
         """Read once and handle every whole frame. Requires: the poller reported READ only.
 
-        Do nothing if the connection no longer waits for READ: another connection's request in the
-        same wake-up may have answered a parked request here (`respond_with`), so that this one now
-        waits to write or for memory.
+        Do nothing if the connection no longer waits for READ: in the same wake-up, the request of
+        another connection may have answered the parked request of this one (`respond_with`). Then
+        this connection waits to write or for memory.
         """
         if self._is_parked:
             self._mute()
@@ -171,7 +171,7 @@ class Connection:
                 self._is_parked = True
             else:
                 if loop.late:
-                    # First send the answers to parked clients that this request has completed.
+                    # First send the answers that this request has completed for parked clients.
                     host.take_late()
                     if not self.is_open:
                         return
@@ -242,7 +242,7 @@ class Connection:
             reports.idle(self)
 
     def trim(self, *, now: float) -> None:
-        """Give back the empty buffer that is kept for a large frame, if unused for `_KEPT_S`."""
+        """Give back the empty buffer that is kept for a large frame, after `_KEPT_S` of silence."""
         if self._last_active_at + _KEPT_S <= now:
             self._received.give_back()
 
@@ -471,7 +471,7 @@ class Connections:
         now = self.loop.now
         self._acceptor.resume()
         next_at = self._acceptor.again_at
-        # A connection whose request is parked gets a deadline with its answer: sweep by `latest`.
+        # A parked request has no deadline, but its answer will have one: sweep by `latest`.
         latest = now + self.limits.idle_ms / 1_000
         for connection in list(self.by_fd.values()):
             deadline = connection.deadline()

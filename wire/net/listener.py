@@ -124,7 +124,7 @@ class Listener:
                 connection = connection_of(fd)
                 try:
                     if connection is None:
-                        # `fd` is of the waker, the acceptor, or a connection dropped in this turn.
+                        # The waker, the acceptor, or a connection dropped in this turn.
                         has_newcomers |= not loop.was_woken(fd) and fd == self._acceptor.fd
                     elif mask == READ:
                         connection.receive()

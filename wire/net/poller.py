@@ -1,4 +1,4 @@
-"""Waiting for many sockets, and waking such a wait from another thread.
+"""Waiting for many sockets, and ending the wait from another thread.
 
 `EpollPoller` is for systems with epoll, `SelectorPoller` for others. Both are level-triggered and
 name sockets by descriptor. A mask is `READ`, `WRITE`, their sum, or 0 for a registered socket
@@ -102,8 +102,8 @@ def make_poller() -> Poller:
 class Waker:
     """A descriptor that makes a poll return: an eventfd, or else a pair of sockets.
 
-    A pair of sockets, and no pipe, because Windows can wait for sockets only. Any thread or signal
-    handler may call `wake`; only the first call after a `clear` costs a system call (0.45 us).
+    A pipe would not do, because Windows can wait for sockets only. Any thread or signal handler may
+    call `wake`; only the first call after a `clear` costs a system call (0.45 us).
     """
 
     def __init__(self) -> None:

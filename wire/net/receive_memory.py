@@ -1,9 +1,9 @@
 """The memory for requests that a listener receives, and its limit over all connections.
 
-A small request is read into a buffer that all connections share. A larger or incomplete request has
-a buffer of its connection's own (`Received`). `ReceiveMemory` limits the size of all large buffers
-together: if there is no room, a connection keeps the received part of its request, and waits until
-other requests are done.
+A small request is read into a buffer that all connections share. A larger or incomplete request is
+in a buffer that only its connection uses (`Received`). `ReceiveMemory` limits the size of all large
+buffers together: if there is no room, a connection keeps the received part of its request, and
+waits until other requests are done.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wire.net.limits import ListenerLimits
 
 RECEIVE_SIZE = 64 * 1024
-"""Size of the shared buffer, and so of one read into it. Only larger buffers count against the
-limit."""
+"""Size of the shared buffer, and so the limit of one read into it. Only larger buffers count
+against the limit of all connections."""
 
 _OWN_SIZE_MIN = 4 * 1024
 _STEP_SIZE = 256 * 1024
@@ -89,9 +89,9 @@ class ReceiveMemory:
     def feed_starved(self, now: float) -> list[Any]:
         """Give room to waiting buffers; return their connections, which can read again.
 
-        The frame with the fewest missing bytes comes first. If there is no room for it, and no
-        other frame in memory is nearer to its end, it may exceed the limit. That keeps frames from
-        waiting for each other for ever. Only one frame at a time may exceed the limit.
+        The frame with the fewest missing bytes comes first. If there is no room for that frame, it
+        may exceed the limit, unless a frame in memory misses fewer bytes. Otherwise frames could
+        wait for each other for ever. Only one frame at a time may exceed the limit.
         """
         fed: list[Any] = []
         for holder in sorted(self.starved, key=_missing_size):
@@ -153,7 +153,7 @@ class Received:
             self._resize(0)
 
     def keep(self, view: memoryview, start: int, end: int, now: float) -> bool:
-        """Copy view[start:end] to this buffer, with room to read the rest of the first frame in it.
+        """Copy view[start:end] to this buffer, with room to read the rest of its first frame.
 
         The buffer grows with the received bytes, so that a peer cannot take memory by announcing a
         large size. If there is no memory, change nothing and return False.

@@ -15,7 +15,7 @@ _HAS_GATHER = hasattr(os, "sysconf")
 """False on Windows, whose sockets have no sendmsg."""
 _GATHER_COUNT_MAX = min(os.sysconf("SC_IOV_MAX"), 1024) if _HAS_GATHER else 16
 _JOIN_SIZE_MAX = 32 * 1024
-"""Buffers of up to this size in all are joined: a copy costs less than a gather write of many."""
+"""Buffers of at most this total size are joined: a copy costs less than a gather write of many."""
 
 
 def _send_joined(sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> int:
@@ -104,7 +104,7 @@ class SendQueue:
         self.size = 0
 
     def _push(self, buffers: Sequence[bytes | bytearray | memoryview], sent: int) -> None:
-        """Queue all bytes of `buffers` but the first `sent`, which the socket has taken."""
+        """Queue `buffers` without their first `sent` bytes, which the socket has taken."""
         for buffer in buffers:
             size = len(buffer)
             if sent >= size:

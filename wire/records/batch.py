@@ -256,7 +256,7 @@ def stamp(
     timestamp_type: int | None = None,
     max_timestamp: int | None = None,
 ) -> None:
-    """Write the fields that the leader sets into the batch that begins at `position`.
+    """Write the leader's fields of the batch that begins at `position`.
 
     Base offset and leader epoch lie outside the checksum. If `timestamp_type` or `max_timestamp` is
     given, the checksum is computed again.

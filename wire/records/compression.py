@@ -122,7 +122,7 @@ def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
         output.append(piece)
         room -= len(piece)
         rest = stream.unused_data
-        # Like Java's GZIPInputStream: ignore bytes after a member that do not begin a next member.
+        # Like Java's GZIPInputStream: ignore the bytes after a member unless they begin a next one.
         if not rest.startswith(GZIP_MAGIC):
             return b"".join(output)
 

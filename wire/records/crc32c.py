@@ -48,7 +48,7 @@ def load_crc32c() -> CrcFunction:
 
 
 def _find(name: str, path: Sequence[str] | None) -> ModuleSpec:
-    # Like importlib.util.find_spec, whose import takes longer than this whole file.
+    # Search like importlib.util.find_spec, whose import takes longer than this whole file.
     for finder in sys.meta_path:
         spec = finder.find_spec(name, path)
         if spec is not None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer
 
     class Batch(Protocol):
-        """The parts of a `RecordBatch` for the readers in `decode/`, which `batch.py` imports."""
+        """The parts of a `RecordBatch` that `decode/` uses. (`batch.py` imports `decode/`.)"""
 
         attributes: int
         base_offset: int

@@ -56,7 +56,7 @@ class Known:
         self.layouts: Kept[tuple[int, int], Any] = Kept(16)
         """The `Layout` of batches of this size and count: see `layouts`. About 40 B a record."""
         self.layout_sightings: Kept[tuple[int, int], None] = Kept(1024)
-        """Sizes and counts read once: the next batch's layout is remembered. Values are unused."""
+        """Sizes and counts met once: the next such batch's layout is kept. Values are unused."""
         self.unpackers: Kept[tuple[int, tuple[tuple[int, int], ...], int], Any] = Kept(256)
         """(stride, places and sizes of fields, number of records) -> the `Struct` that cuts these
         fields out: see `runs._unpacker`."""

@@ -19,7 +19,7 @@ def down_convert(view: Buffer, *, magic: int, first_offset: int) -> bytes:
     """Return the whole batches in `view` as messages of `magic` 0 or 1, for answers to Fetch v0-3.
 
     The result has no control batches, headers or producer fields. Records below `first_offset` are
-    left out if their batch is not compressed. Batches of `magic` or an older one are copied.
+    left out if their batch is not compressed. Batches whose magic is `magic` or lower are copied.
 
     Raises:
         UnsupportedCodec: a batch is compressed with zstd.

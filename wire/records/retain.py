@@ -1,4 +1,4 @@
-"""Removing records from a batch, for log compaction. Offsets, sequences and producer stay.
+"""Removing records from a batch, for log compaction. Offsets, sequences and producer stay the same.
 
 The batch keeps its base offset and last offset delta even if its first or last record is removed,
 because the next offset and the next sequence must not change. Records are copied byte for byte,

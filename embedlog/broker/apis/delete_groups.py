@@ -1,6 +1,6 @@
 """DeleteGroups (api key 42), versions 0-3: delete groups without members, and their offsets.
 
-v2 flexible. v3 error message. As in Kafka, the answer has a repeated group once.
+v2 flexible. v3 error message. As in Kafka, the answer has a repeated group only once.
 """
 
 from __future__ import annotations

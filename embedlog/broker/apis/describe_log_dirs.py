@@ -1,9 +1,9 @@
 """DescribeLogDirs (api key 35), versions 0-5: the log directories, their replicas and sizes.
 
 An offline directory has KAFKA_STORAGE_ERROR. Null topics mean all; unknown topics are left out. A
-moving replica appears twice: its copy has is_future_key, and as offset_lag the number of offsets
-that it lacks. v2 flexible. v3 a top-level error. v4 size and free space of the volume, -1 for a log
-in memory. v5 whether the directory is cordoned.
+moving replica appears twice: its copy has is_future_key, and its offset_lag is the number of
+offsets that the copy lacks. v2 flexible. v3 a top-level error. v4 size and free space of the
+volume, -1 for a log in memory. v5 whether the directory is cordoned.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def handle(
 
 
 def _sizes(broker: Broker, paths: Sequence[str]) -> dict[str, dict[tuple[str, int], int]]:
-    """Return for each path of an online directory the sizes of its logs."""
+    """Return the sizes of the logs of each online directory, by its path."""
     found: dict[str, dict[tuple[str, int], int]] = {path: {} for path in paths}
     for partition in broker.all_partitions():
         here = found.get(partition.log.directory.rpartition("/")[0])

@@ -1,8 +1,8 @@
 """DescribeQuorum (api key 55), versions 0-2: the quorum of the metadata log.
 
 embedlog has one controller. But the `process.roles` of every broker contain "controller", so all
-brokers appear as voters, as tools expect. v1 times of the last fetch and of the last time caught
-up. v2 error messages, and the voters' listeners.
+brokers appear as voters, as tools expect. v1 the times at which a voter last fetched and was last
+caught up. v2 error messages, and the voters' listeners.
 """
 
 from __future__ import annotations

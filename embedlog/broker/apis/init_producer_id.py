@@ -1,8 +1,8 @@
 """InitProducerId (api key 22), versions 0-5: a producer id for an idempotent producer.
 
-Without a transactional id, the producer gets a new producer id and epoch 0. No producer id is given
-out twice, even after restarts. With a transactional id, `coordinator.transaction.initialize`
-decides. v2 flexible. v3 a producer that continues names its producer id and epoch. v4
+Without a transactional id, the producer gets a new producer id and epoch 0. No producer id is
+assigned twice, even after restarts. With a transactional id, `coordinator.transaction.initialize`
+decides. v2 flexible. v3 to continue, a producer names its producer id and epoch. v4
 PRODUCER_FENCED; before v4 it is INVALID_PRODUCER_EPOCH.
 
 v6 two-phase commit (KIP-939), served if unstable.api.versions.enable is true: transactions of the

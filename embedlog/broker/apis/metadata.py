@@ -2,8 +2,8 @@
 
 v0 an empty list means all topics. v1 null means all topics; controller id; internal topics. v2
 cluster id. v4 the client may forbid that topics are created. v5 offline replicas. v7 leader epochs.
-v8-v10 authorized operations of the cluster, v8 also of topics. v9 flexible. v10 topic ids in the
-answer. v12 topic ids in the request. v13 a top-level error.
+v8-v10 authorized operations of the cluster, from v8 on also of topics. v9 flexible. v10 topic ids
+in the answer. v12 topic ids in the request. v13 a top-level error.
 
 A missing topic is created, but in this answer it is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka; the
 client repeats the request and finds it. If embedlog.auto.create.topics.await is true, this answer

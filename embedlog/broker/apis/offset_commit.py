@@ -1,9 +1,9 @@
 """OffsetCommit (api key 8), versions 0-10: store the offsets of a group.
 
-v0 wrote to ZooKeeper in old brokers; here it stores like later versions. v1 member and generation,
-a timestamp for each partition. v2-v4 retention time. v6 leader epochs. v7 static members. v8
-flexible. v9 groups of the consumer protocol. v10 topic ids. `coordinator.group.offsets.commit` has
-the errors.
+In old brokers, v0 requests wrote to ZooKeeper; here v0 stores like later versions. v1 member and
+generation, a timestamp for each partition. v2-v4 retention time. v6 leader epochs. v7 static
+members. v8 flexible. v9 groups of the consumer protocol. v10 topic ids.
+`coordinator.group.offsets.commit` has the errors.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """OffsetFetch (api key 9), versions 0-10: the committed offsets of groups.
 
-v0 read from ZooKeeper in old brokers. It answers UNKNOWN_TOPIC_OR_PARTITION for missing offsets;
-later versions answer offset -1 without an error. v2 null means all topics; a top-level error. v5
-leader epochs. v6 flexible. v7 the client can require offsets that no open transaction may change.
-v8 several groups. v9 member id and epoch. v10 topic ids.
+In old brokers, v0 requests read from ZooKeeper. v0 answers UNKNOWN_TOPIC_OR_PARTITION for missing
+offsets; later versions answer offset -1 without an error. v2 null means all topics; a top-level
+error. v5 leader epochs. v6 flexible. v7 the client can require offsets that no open transaction may
+change. v8 several groups. v9 member id and epoch. v10 topic ids.
 """
 
 from __future__ import annotations

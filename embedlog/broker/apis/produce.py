@@ -180,8 +180,8 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
     """Append one batch of a producer in this process, without a Produce request.
 
     With `is_awaited` the calling thread waits for the answer anyway, so this call may wait for the
-    disk. The pending fails with the errors that this function raises. If an interceptor is set,
-    nothing is appended and the result is None: the caller must send a Produce request.
+    disk. The pending can fail with the same errors that this function raises. If an interceptor is
+    set, nothing is appended and the result is None: the caller must send a Produce request.
 
     Raises:
         KafkaError: the error that the response would have.
@@ -261,7 +261,7 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
 
 
 def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
-    """Return the partitions. Of a repeated partition only the last records count, as in Kafka."""
+    """Return the partitions. If one is repeated, only its last records count, as in Kafka."""
     if len(partition_data) == 1:
         return partition_data
     return {data.index: data for data in partition_data}.values()
@@ -316,7 +316,7 @@ def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Pa
 def _found_before(
     produce: _Produce, topic: str, data: PartitionProduceData
 ) -> errors.KafkaError | None:
-    """Return an error in the request, which Kafka reports rather than NOT_LEADER_OR_FOLLOWER."""
+    """Return an error in the request: as in Kafka, it goes before NOT_LEADER_OR_FOLLOWER."""
     try:
         records = _acceptable(produce, topic, data)
         if produce.version >= _FIRST_WITH_BATCHES_ONLY:

@@ -1,10 +1,10 @@
 """WriteTxnMarkers (api key 27), versions 0-2: write the end of a transaction to its partitions.
 
-Transaction coordinators send it, and administrators who end a hanging transaction. The marker is
-one control batch in each partition, appended with acks=all. In `__consumer_offsets` a commit marker
-makes the offsets of the transaction valid, and an abort marker drops them. v1 flexible. v2 has the
-transaction version: from 2 on a marker with the producer's present epoch is a retry, which the
-broker refuses if the producer has an open transaction (KIP-890).
+The senders are transaction coordinators, and administrators who end a hanging transaction. The
+marker is one control batch in each partition, appended with acks=all. In `__consumer_offsets` a
+commit marker makes the offsets of the transaction valid, and an abort marker drops them. v1
+flexible. v2 has the transaction version: if it is at least 2, a marker with the producer's present
+epoch is a retry, which the broker refuses if the producer has an open transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _append(
 
 
 def _code(error: errors.EmbedlogError) -> int:
-    """Return the error code for a partition. NOT_LEADER_OR_FOLLOWER replaces the codes that say
-    that the group's coordinator is another broker.
+    """Return the error code for a partition. It is NOT_LEADER_OR_FOLLOWER if another broker is the
+    coordinator of the group.
     """
     code = as_kafka_error(error).code
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in STALE_COORDINATOR else code

@@ -79,7 +79,7 @@ class CommitInbox:
         return PRESENT_MS if is_present else ABSENT_MS
 
     def close(self) -> None:
-        """Stop looking; return when the commit at work is done."""
+        """Stop looking; return when the running commit is done."""
         self._runtime.scheduler.remove(self)
         self._is_closed = True
         if self._worker is not None:

@@ -76,7 +76,7 @@ class CommitWorker:
             return True
 
     def sweep(self) -> None:
-        """Remove answers that no committer has read, and empty directories."""
+        """Remove empty directories, and answers that no committer has read."""
         for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
             try:
                 stat = self._files.stat(path)

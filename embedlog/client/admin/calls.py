@@ -156,7 +156,7 @@ class AdminCalls:
     def newest_version(
         self, kind: type[Request[Any]], timeout_ms: int | None = None, *, node_id: int = ANY_NODE
     ) -> int:
-        """Return the newest version of a request that this client and the broker know.
+        """Return the newest version of a request that both this client and the broker know.
 
         Raises:
             UnsupportedVersion: the client and the broker have no version in common.
@@ -192,8 +192,8 @@ class AdminCalls:
     ) -> dict[TopicPartition, V | KafkaError]:
         """Send requests to the partitions' leaders; return each partition's value or error.
 
-        `take` returns (error code, value) by partition for a response. A partition whose
-        leader has moved is requested again.
+        `take(response)` returns (error code, value) by partition. A partition whose leader has
+        moved is requested again.
         """
         outcomes: dict[TopicPartition, V | KafkaError] = {}
         left = list(items)

@@ -104,7 +104,7 @@ class GroupAdmin(AdminPart):
         types: Iterable[str] = (),
         timeout_ms: int | None = None,
     ) -> ItemResults[str | int, GroupListing]:
-        """Return the groups of all brokers by group id; errors of brokers by node id.
+        """Return the groups of all brokers by group id; `errors` has failed brokers by node id.
 
         `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...) are filters that
         ignore case. A broker that is too old for a filter answers UnsupportedVersion.
@@ -211,9 +211,9 @@ class GroupAdmin(AdminPart):
     ) -> ItemResults[str, None]:
         """Remove members from a group, by member id or, if static, by instance id.
 
-        Without ids, all members are removed. The keys of the results are the given ids; if all
-        members are removed, each member's instance id, or its member id if it is not static. A
-        running member learns of its removal with the next heartbeat: it loses its partitions and
+        Without ids, all members are removed. The keys of the results are the given ids; without
+        ids, a static member's key is its instance id, the key of any other member is its member id.
+        A running member learns of its removal with the next heartbeat: it loses its partitions and
         joins again.
 
         Raises:

@@ -1,7 +1,7 @@
 """`NewTopic` and `CreatedTopic`, with their requests and answers.
 
-They have a file of their own, so that creating a topic, the first call of most programs, imports
-little.
+They have a file of their own, because most programs create a topic first, and this call shall
+import little.
 """
 
 from __future__ import annotations

@@ -113,8 +113,8 @@ class RecordAdmin(AdminPart):
     ) -> ItemResults[TopicPartition, OffsetAndTimestamp | None]:
         """Return the offset of each partition for an `OffsetSpec` or a timestamp (ms).
 
-        For a timestamp it is the offset of the first record whose timestamp is at least this; None
-        if no record has one.
+        For a timestamp it is the offset of the first record with this timestamp or a later one;
+        None if there is no such record.
         """
         given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
         wanted = {

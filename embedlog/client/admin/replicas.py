@@ -142,7 +142,7 @@ class ReplicaAdmin(AdminPart):
     ) -> ItemResults[TopicPartition, None]:
         """Begin to move partitions to brokers, {partition: node ids}, the preferred leader first.
 
-        None instead of node ids cancels a running move. The call returns when the moves have begun;
+        The value None cancels a running move. The call returns when the moves have begun;
         `list_partition_reassignments` lists the moves that have not ended. Without
         `allow_replication_factor_change`, the number of replicas must not change (KIP-860).
         """
@@ -349,7 +349,7 @@ def _fail(
 
 
 def _fail_silent(results: ItemResults[K, None], asked: Iterable[K]) -> None:
-    """Store UnknownServerError for each of `asked` that the response does not mention."""
+    """Store UnknownServerError for each item of `asked` that the response does not mention."""
     for each in asked:
         if each not in results.values and each not in results.failures:
             results.failures[each] = errors.UnknownServerError(_SILENCE)

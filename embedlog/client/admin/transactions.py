@@ -66,7 +66,7 @@ class TransactionAdmin(AdminPart):
         pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> ItemResults[str | int, TransactionListing]:
-        """Return the transactional ids of all brokers; errors of brokers by node id.
+        """Return the transactional ids of all brokers; `errors` has failed brokers by node id.
 
         The filters are `states` ("Ongoing", "CompleteCommit", ...), `producer_ids`, the time since
         the transaction began, and an RE2 `pattern` that the whole id matches. A broker that is too

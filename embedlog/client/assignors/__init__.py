@@ -21,7 +21,7 @@ _JAVA_PREFIX = "org.apache.kafka.clients.consumer."
 
 
 def resolve(given: Iterable[Any]) -> list[Assignor]:
-    """Return the assignors in the order given. Items are names, Kafka's class names or objects.
+    """Return assignors in the order of `given`: names, Kafka's class names or objects.
 
     An item may also be a class, which is called without arguments.
 

@@ -68,7 +68,7 @@ def _deal(
 
 
 def _even_out(shares: Shares, readers: Mapping[str, list[str]], kept: set[TopicPartition]) -> None:
-    """Move partitions to members that have at least two fewer, until no such move is left.
+    """Move partitions to members with at least two partitions fewer, while there are any.
 
     Every move lowers the sum of the squares of the shares' sizes, so the loop ends.
     """

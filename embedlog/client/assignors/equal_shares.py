@@ -1,8 +1,8 @@
 """Sticky balance for members with equal subscriptions: keep partitions that fit, deal the rest.
 
-The quota is the number of partitions divided by that of members, rounded down. Each member gets the
-quota, and some members get one more. A partition goes to a member near it if possible. The steps
-are Kafka's, so that the result does not depend on which client is the leader.
+The quota is the number of partitions divided by the number of members, rounded down. Each member
+gets the quota, and some members get one more. A partition goes to a member near it if possible. The
+steps are Kafka's, so that the result does not depend on which client is the leader.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class _Dealing:
         self._hungry: list[str] = []
         """Members below the quota."""
         self._full: deque[str] = deque()
-        """Members with exactly the quota; empty once no member can get one more than that."""
+        """Members with exactly the quota; empty once none of them can get one more partition."""
 
     def keep(self, member_id: str, mine: list[TopicPartition]) -> None:
-        """Let a member keep as many of `mine` as fit. Requires: calls in order of member ids."""
+        """Let a member keep as many of `mine` as fit. Call it for members in order of their ids."""
         mine.sort(key=lambda each: (each.partition, each.topic))
         size = self._quota
         if len(mine) < size:
@@ -92,7 +92,7 @@ class _Dealing:
                 self.shares[self._full.popleft()].append(partition)
 
     def _feed(self, index: int, partition: TopicPartition) -> int:
-        """Give a partition to member `index` of `_hungry`; return the index of the next in turn."""
+        """Give a partition to member `index` of `_hungry`; return the next member's index."""
         member_id = self._hungry[index]
         self.shares[member_id].append(partition)
         if len(self.shares[member_id]) < self._quota:

@@ -1,8 +1,8 @@
 """range: cuts the partitions of each topic into runs of successive numbers, one for each member.
 
-If members subscribe to the same topics, a member gets the same partition numbers of each topic, as
-joins of topics need. If brokers and members have racks, and not every rack has every partition, a
-partition goes to a member in a rack of its replicas if possible (KIP-881).
+If members subscribe to the same topics, a member gets the same partition numbers of each topic:
+joins of topics need this. If brokers and members have racks, and not every rack has every
+partition, a partition goes to a member in a rack of its replicas if possible (KIP-881).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _assign_rows(
     """Assign topics with the same members and partition count, `count`.
 
     Partition n of all these topics goes to the first member that has room in each topic and is near
-    each of the partitions. If there is none, they stay unassigned.
+    each of the partitions. Without such a member, these partitions stay unassigned.
     """
     for number in range(count):
         row = [(share, TopicPartition(share.topic, number)) for share in alike]

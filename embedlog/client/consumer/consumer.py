@@ -170,7 +170,7 @@ class Consumer:
 
         The consumer joins the group in the next polls. `topics` are names, a compiled regular
         expression or a `SubscriptionPattern`; `pattern` is another way to pass an expression. The
-        consumer matches whole topic names with an expression, the broker with a
+        consumer itself matches whole topic names with an expression; the broker matches them with a
         `SubscriptionPattern`. A later call replaces this one. An empty list means `unsubscribe`.
 
         Raises:
@@ -569,11 +569,11 @@ class Consumer:
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that `commit` would store: the positions with their leader epochs.
 
-        A transactional producer commits them together with the records it wrote.
+        A transactional producer commits them together with the records that it wrote.
 
         Raises:
-            IllegalState: enable.auto.commit is on, so that the offsets would be committed even if
-                the transaction is aborted.
+            IllegalState: enable.auto.commit is on, which would commit the offsets even if the
+                transaction is aborted.
         """
         with self._guard:
             if self._driver.group.auto_commit.is_on:

@@ -92,8 +92,8 @@ class ConsumerDriver:
             found = collect()
             if found is not None:
                 return found
-            # Check after the pass, because the pass resets the waiter's signal. A wakeup from here
-            # on sets it again and ends the wait.
+            # Check after the pass, because the pass resets the waiter's signal. A later wakeup sets
+            # the signal again and ends the wait.
             if self.is_woken:
                 self._raise_woken()
             self._waiter.wait(delay, deadline, now_ms)

@@ -42,7 +42,7 @@ class EpochLookup(LeaderLookup):
     """
 
     def __init__(self, parts: ConsumerParts, epochs: Mapping[TopicPartition, int]) -> None:
-        """`epochs` has, for each partition, the leader epoch of the last record read."""
+        """`epochs` has, for each partition, the leader epoch of the last record that was read."""
         super().__init__(parts.metadata, parts.settings["retry.backoff.ms"], epochs)
         self._parts = parts
         self.partitions = list(epochs)
@@ -96,7 +96,7 @@ def raise_truncated(cut: Mapping[TopicPartition, tuple[PartitionState, int | Non
     """Raise LogTruncation.
 
     `cut` has each partition's state, and the offset where the leader's log begins to differ from
-    the records read, or None if the leader does not know the epoch.
+    the records that were read, or None if the leader does not know the epoch.
     """
     raise LogTruncation(
         {key: state.offset for key, (state, _) in cut.items()},

@@ -87,7 +87,7 @@ class FetchAnswers:
             self._learn(leaders, response.node_endpoints, sent)
 
     def delay(self, now_ms: int) -> int | None:
-        """Return milliseconds until a fetch is useful; None if only an answer can change that."""
+        """Return milliseconds until a fetch is useful; None if that depends on an answer."""
         if self._goes_on:
             self._goes_on = False
             return 0
@@ -181,7 +181,7 @@ class FetchAnswers:
         return refusal
 
     def _out_of_range(self, state: PartitionState) -> None:
-        """Retry at the leader after a follower's error; reset the position after the leader's."""
+        """After a follower's error retry at the leader; after a leader's, reset the position."""
         if state.read_from_leader():
             state.retry_at_ms = 0
             self._goes_on = True

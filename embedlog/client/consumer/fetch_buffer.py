@@ -67,14 +67,14 @@ class FetchBuffer:
     def lag(self, state: PartitionState) -> int | None:
         """Return the record count from the position to the log's end, as of the last fetch.
 
-        Returns None if one of them is unknown.
+        Returns None if the position or the end is unknown.
         """
         end = self.log_end(state)
         return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
 
     @property
     def is_behind(self) -> bool:
-        """Whether some log had records after the position at its last fetch.
+        """Whether some log has records after the position, as far as its last fetch showed.
 
         If none had, a fetch would only wait, and sending it would delay the application.
         """

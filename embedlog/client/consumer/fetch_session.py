@@ -38,7 +38,7 @@ BROKEN_SESSION = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     )
 )
-"""Errors of a whole fetch response that a new session cures."""
+"""Errors of a whole fetch response; a new session cures them."""
 
 
 class FetchSession:
@@ -61,7 +61,7 @@ class FetchSession:
         else:
             named = {key: want for key, want in wanted.items() if known.get(key) != want}
             forgotten = [key for key in known if key not in wanted]
-        # A topic that was deleted and created again has another id: forget it under the old id.
+        # A topic that was deleted and created again has a new id: let the broker forget the old id.
         replaced = [key for key in named if key in known and known[key][0] != named[key][0]]
         request = FetchRequest(
             session_id=self.session_id,
@@ -86,7 +86,7 @@ class FetchSession:
         )
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Update the session after an answer; False if that is an error, without partitions."""
+        """Update the session after an answer; False if it is an error, without partitions."""
         if error_code:
             # After any error but "unknown session" the broker may still hold the session: keep its
             # id, so that the next request ends it.

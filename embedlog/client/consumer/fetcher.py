@@ -5,8 +5,8 @@ them; over a network the next fetch is open meanwhile.
 
 A broker gets no fetch while one of its partitions has two buffered answers, or an answer that
 reaches the end of the log. A fetch without this partition might wait for new records of the
-broker's other partitions. Until it ends, the partition could not be fetched, although the
-application may have polled its buffered records long before.
+broker's other partitions. Until that fetch ends, the partition could not be fetched, although the
+application may have polled the partition's buffered records long before.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._owner: dict[str, int] = {}
-        """The id of the thread inside the guard, under the key `_INSIDE`; empty if none is."""
+        """The id of the thread inside the guard, under the key `_INSIDE`; else empty."""
         self._depth = 0
         self._turn: LockType | None = None
         self._held: list[bool] = []

@@ -41,7 +41,7 @@ class HandOut:
     def records(self, count_max: int) -> ConsumerRecords | None:
         """Return up to `count_max` buffered records, or None.
 
-        If positions only moved, past markers or aborted records, the result is empty, not None.
+        If the positions moved only past markers or aborted records, the result is empty, not None.
 
         Raises:
             RecordUnreadable: the next record is damaged or a deserializer refused it.
@@ -83,7 +83,7 @@ class HandOut:
         """Return the next record of the current batch; None if the caller must use `records`.
 
         Raises:
-            RecordUnreadable: a deserializer refused it.
+            RecordUnreadable: a deserializer refused the record.
         """
         fetch = self._current
         if (

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerParts:
-    """Objects that the parts of one consumer share. None is replaced while the consumer lives."""
+    """Objects that the parts of one consumer share; none is replaced while the consumer lives."""
 
     def __init__(
         self,

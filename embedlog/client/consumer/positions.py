@@ -6,7 +6,7 @@
     AWAIT_VALIDATION   OffsetForLeaderEpoch: does the new leader's log have the records that were
                        read? (KIP-320)
 
-Several look-ups may be open. An answer for a position that has changed meanwhile is dropped.
+Several look-ups may be open. If a position has changed meanwhile, the answer for it is dropped.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Positions:
         return bool(resets or committed or epochs)
 
     def _answered(self, key: TopicPartition) -> PartitionState | None:
-        """Return the state that a look-up was for; None if it was revoked or repositioned since."""
+        """Return a partition's state; None if a revocation or a seek made the look-up stale."""
         if key not in self._asked or not self._is_current(key):
             return None
         return self._asked.pop(key)[0]
@@ -173,7 +173,7 @@ class Positions:
             if state is None:
                 continue
             if found is None:
-                # auto.offset.reset=by_duration found no such record: use the end, as Kafka does.
+                # auto.offset.reset=by_duration found no record that new: use the end, like Kafka.
                 state.reset_to(LATEST_TIMESTAMP)
             else:
                 state.seek(found.offset, found.leader_epoch)
@@ -213,7 +213,7 @@ class Positions:
             elif end.offset < 0:
                 self._choose(state)
             else:
-                # From `end.offset` on, the leader's records differ from those already read.
+                # From `end.offset` on, the leader's records differ from the records that were read.
                 state.seek(end.offset, end.leader_epoch)
                 self._proven(state)
         for error in lookup.failed.values():

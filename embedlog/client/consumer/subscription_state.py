@@ -69,13 +69,13 @@ class PartitionState:
         self.state = FetchState.INITIALIZING
         self.offset = -1
         self.offset_epoch = -1
-        """Leader epoch of the last record handed out."""
+        """Leader epoch of the last record that was handed out."""
         self.generation = 0
-        """The number of seeks and resets. Records that were fetched before the last are dropped."""
+        """The number of seeks and resets. Each makes the records fetched so far stale."""
         self.leader: tuple[int, int] | None = None
         """(node id, leader epoch) of the leader that confirmed the position."""
         self.read_replica: tuple[int, int] | None = None
-        """Follower to fetch from, chosen by the leader (KIP-392): (node id, until when in ms)."""
+        """Follower to fetch from, chosen by the leader (KIP-392): (node id, valid until ms)."""
         self.reset_timestamp: int | None = None
         self.is_paused = False
         self.is_revoking = False
@@ -181,7 +181,7 @@ class SubscriptionType:
 
 
 class SubscriptionPattern:
-    """A regular expression in RE2 syntax that the broker matches topic names with (KIP-848).
+    """A regular expression in RE2 syntax; the broker matches topic names with it (KIP-848).
 
     >>> embedlog.SubscriptionPattern("orders-.*")
     SubscriptionPattern('orders-.*')

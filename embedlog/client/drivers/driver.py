@@ -71,11 +71,11 @@ class Driver:
         raise AssertionError(self)
 
     def run_if_free(self) -> None:
-        """Make a pass, unless a thread makes one now, or polls and makes the next pass."""
+        """Make a pass, unless another thread makes one now, or polls and will make the next."""
         raise AssertionError(self)
 
     def exclusively(self, action: Callable[[], None]) -> None:
-        """Run `action` while no pass runs; called inside a pass, run it at once."""
+        """Run `action` while no pass runs; called inside a pass of this thread, run it at once."""
         if self._runner == get_ident():
             action()
         else:
@@ -97,7 +97,7 @@ class Driver:
         raise AssertionError(self)
 
     def _may_run(self) -> bool:
-        """Return whether `run` may make a pass in this thread, while some thread is in a pass."""
+        """Return whether `run` may make a pass in this thread, while any thread is in a pass."""
         me = get_ident()
         return self._runner != me and not any(
             driver is not None and driver._runner == me

@@ -1,4 +1,4 @@
-"""`News`: the threads that wait for news, and the conditions for waking them."""
+"""`News`: the threads that wait for outcomes, memory or metadata, and when to wake each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WaitingThread:
-    """A thread that waits for news."""
+    """A thread that waits for outcomes, memory or metadata."""
 
     __slots__ = ("is_news", "pending")
 
@@ -29,7 +29,7 @@ class News:
         self._lock = ranked_lock(Rank.NEWS)
 
     def listen(self, is_news: Callable[[], bool] | None) -> WaitingThread:
-        """Begin to listen: the first news for which `is_news()` is true wakes the caller, once."""
+        """Begin to listen: the first `arrived` at which `is_news()` is true wakes the caller."""
         listener = WaitingThread(is_news)
         with self._lock:
             self._listeners.append(listener)

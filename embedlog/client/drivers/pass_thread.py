@@ -67,7 +67,7 @@ class PassThread:
                 delay_ms = make_pass()
                 self._transport.wait(quiet, delay_ms)
         except BaseException:
-            # A user's callback raised: report it as this thread's end, and go on in a new thread.
+            # A user's callback raised: end this thread with the error, and go on in a new thread.
             self._looping.release()
             self._thread = self._begin(make_pass)
             raise

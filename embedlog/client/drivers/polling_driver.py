@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PollingDriver(CallerDriver):
-    """Drives a producer that works over the network without a thread of its own."""
+    """Drives a producer over the network in the threads of its callers."""
 
     def __init__(self, transport: Transport, step: Step, recover: Action | None = None) -> None:
         super().__init__(transport, step, recover)
@@ -42,7 +42,7 @@ class PollingDriver(CallerDriver):
                 if self._is_cut_short and self._recover is not None:
                     self._recover()
                 self._is_cut_short = True
-                # Take answers, as they free buffer memory: perhaps no other thread takes them.
+                # Take answers, because they free buffer memory: perhaps no other thread takes them.
                 self._transport.poll()
                 self._delay_ms = self._step()
                 self._is_cut_short = False

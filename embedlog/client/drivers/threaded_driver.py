@@ -1,4 +1,4 @@
-"""`ThreadedDriver`: a thread makes the passes; callers wake it, and wait for its news."""
+"""`ThreadedDriver`: a thread makes the passes; callers wake it, and wait for the outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ThreadedDriver(Driver):
-    """A thread makes the passes of a producer over the network. Ctrl-C does not interrupt it."""
+    """Drives a producer over the network in a thread, which Ctrl-C does not interrupt."""
 
     def __init__(
         self, transport: Transport, step: Step, *, name: str = "embedlog-producer"
@@ -26,7 +26,7 @@ class ThreadedDriver(Driver):
         self._turns = TurnLock()
         self._thread = PassThread(transport, name)
         self._has_ended = False
-        """True after `close`: the last callers make the passes themselves."""
+        """True after `close`: from then on callers make the passes themselves."""
 
     def run(self) -> None:
         if not self._has_ended:

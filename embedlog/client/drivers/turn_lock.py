@@ -18,8 +18,8 @@ class TurnLock:
     With a plain lock, a thread that polls in a loop gets the lock back again and again, and the
     thread that wants to send starves.
 
-    The first thread in the line has the turn. If a Ctrl-C comes after a thread got the turn and
-    before it reaches the code that gives it back, the thread gives it back at its next call of
+    The first thread in the line has the turn. If Ctrl-C comes after a thread got the turn and
+    before the code that gives the turn back, the thread gives the turn back at its next call of
     `acquire`.
     """
 
@@ -31,8 +31,8 @@ class TurnLock:
     def acquire(self, hurry: Callable[[], None] | None = None) -> None:
         """Wait for the turn. Requires: this thread does not have it.
 
-        `hurry` makes the owner of the turn give it back soon. It is called when this thread is in
-        the line. An earlier call could miss a thread that gets the turn meanwhile, and keeps it.
+        `hurry` makes the thread that has the turn give it back soon. It is called when this thread
+        is in the line. An earlier call could miss a thread that gets the turn meanwhile.
         """
         line = self._line
         mine = _Ticket()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class HeldWrites:
-    """Writes to the channels of one client: see `embedlog.transport.Writes`."""
+    """Writes frames to the channels of one client: see `embedlog.transport.Writes`."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
@@ -90,7 +90,7 @@ class Connector:
         )
         self._by_channel: dict[Any, NodeConnection] = {}
         self.leaving: dict[NodeConnection, None] = {}
-        """The connections with acks=0 requests whose bytes may not have left yet."""
+        """The connections with acks=0 requests whose bytes perhaps have not left yet."""
         self.failure_count = 0
         self.has_news = False
         """True if a request or connection ended since the client set this to False."""
@@ -125,7 +125,7 @@ class Connector:
     def drop(
         self, connection: NodeConnection, reason: str, refusal: KafkaError | None = None
     ) -> None:
-        """Close the connection; its requests fail, with `refusal` if that is the reason."""
+        """Close the connection; its requests fail, with `refusal` if it is given."""
         if connection.channel is not None:
             self._by_channel.pop(connection.channel, None)
             self._writes.forget(connection.channel)

@@ -43,8 +43,8 @@ _UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
-"""Stands for max.in.flight.requests.per.connection in clients that lack it: a limit that they
-never reach, as they send one request at a time."""
+"""Stands for max.in.flight.requests.per.connection in clients that lack it: a limit that they never
+reach, because they send one request at a time."""
 
 
 class NetworkClient:
@@ -97,7 +97,7 @@ class NetworkClient:
         self._due_ms = 0
         """No deadline, back-off or throttling ends before this time."""
         self._idle_due_ms = 0
-        """No connection is idle for connections.max.idle.ms before this time."""
+        """Before this time no connection reaches connections.max.idle.ms."""
         self._owes_time = False
         """True after a poll with events, until `_keep_time` has run."""
         self._is_woken = False
@@ -252,7 +252,7 @@ class NetworkClient:
             raise
 
     def _cut_short(self, error: BaseException) -> None:
-        """Drop all connections if an interrupt came after reading and before recording the bytes.
+        """Drop all connections if an interrupt came after bytes were read, before they were noted.
 
         Otherwise an answer could be taken for the answer to another request. An interrupt while the
         client only waits for bytes affects no connection.
@@ -294,7 +294,7 @@ class NetworkClient:
 
     def _keep_time(self, now_ms: int) -> None:
         """Do everything that is due by `now_ms` on every connection; find the next due time."""
-        self._due_ms = now_ms  # an interrupt may come before the walk is complete
+        self._due_ms = now_ms  # an interrupt may come before the loop is complete
         for connection in self._nodes.all():
             self._keep_time_of(connection, now_ms)
         # List the connections again: callbacks of failed requests may have sent other requests.

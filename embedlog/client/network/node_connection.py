@@ -144,7 +144,7 @@ class NodeConnection:
         )
 
     def rank(self, now_ms: int) -> tuple[int, int]:
-        """Return a sort key: the smaller, the sooner the node would answer a request."""
+        """Return a sort key: the node with the smallest key would answer a request soonest."""
         if self.takes_requests(now_ms):
             return 0, self.requests.count
         if self.state == ConnectionState.READY:
@@ -192,7 +192,7 @@ class NodeConnection:
         self.flush(now_ms)
 
     def next_due_ms(self, now_ms: int) -> int:
-        """Return when the next deadline, back-off or throttling ends; NEVER_MS if there is none."""
+        """Return the next end of a deadline, back-off or throttling; NEVER_MS if there is none."""
         due_ms = self.requests.next_deadline_ms()
         if self.is_being_set_up:
             due_ms = min(due_ms, self.setup.deadline_ms)

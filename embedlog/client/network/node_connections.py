@@ -54,7 +54,7 @@ class NodeConnections:
         ]
 
     def of(self, node_id: int) -> NodeConnection | None:
-        """Return the connection for requests to `node_id`; None if that is unknown."""
+        """Return the connection for requests to `node_id`; None if the node is unknown."""
         found = self._nodes.get(node_id) or self._coordinators.get(node_id)
         return found or self._bootstrap.get(node_id)
 
@@ -62,8 +62,9 @@ class NodeConnections:
         """Return the connection that most likely answers first.
 
         The best is ready and has the fewest requests; the next best is being connected. Then comes
-        an unconnected one whose back-off is over, the oldest attempt first. The bootstrap addresses count while the
-        cluster's nodes are unknown, or if all nodes fail and metadata.recovery.strategy allows it.
+        an unconnected one whose back-off is over, the oldest attempt first. Bootstrap addresses
+        count while the cluster's nodes are unknown, or if all nodes fail and
+        metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())
         is_lost = self._returns and all(each.failure_count for each in candidates)

@@ -75,7 +75,7 @@ class NodeRequests:
 
     @property
     def any_leaving(self) -> bool:
-        """True if the bytes of an acks=0 request may not have left."""
+        """True if the bytes of an acks=0 request perhaps have not left yet."""
         return bool(self._leaving)
 
     def add(self, request: NodeRequest) -> None:
@@ -95,7 +95,7 @@ class NodeRequests:
         self._in_flight.append(request)
 
     def written_unanswered(self, request: NodeRequest, given_size: int) -> None:
-        """Note that an acks=0 request was written; it has left after `given_size` sent bytes."""
+        """Note that an acks=0 request was written; it has left once `given_size` bytes are sent."""
         self._leaving.append((given_size, request))
 
     def next_answered(self) -> NodeRequest:
@@ -114,7 +114,7 @@ class NodeRequests:
         return len(leaving) < count
 
     def next_deadline_ms(self) -> int:
-        """Return the next deadline of a written or of the first waiting request, or NEVER_MS."""
+        """Return the next deadline of the written and the first waiting requests, or NEVER_MS."""
         deadlines = [each.deadline_ms for each in self._written()]
         if self._waiting:
             deadlines.append(self._waiting[0].deadline_ms)

@@ -109,7 +109,7 @@ class Credentials:
         return SaslExchange(self._client())
 
     def reauthenticate_after_ms(self, session_lifetime_ms: int) -> int:
-        """Return ms until authenticating again: at random, near the session's end (KIP-368)."""
+        """Return the ms to the next authentication, at random near the session's end (KIP-368)."""
         percent = _REAUTHENTICATES_AFTER_PERCENT + self._random.below(
             _REAUTHENTICATES_WITHIN_PERCENT
         )

@@ -27,7 +27,7 @@ def parse_jaas(text: str) -> tuple[str, dict[str, str]]:
     ('PlainLoginModule', {'username': 'me', 'password': 'my " word'})
 
     Raises:
-        ConfigError: the text has another form. The error does not quote it, as it holds a password.
+        ConfigError: the text has another form. It holds a password, so the error does not quote it.
     """
     tokens = list(_tokens(text))
     if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";":

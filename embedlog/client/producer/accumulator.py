@@ -99,7 +99,7 @@ class RecordAccumulator:
         self.has_sendable = False
         """True if a batch was closed since the sender last looked."""
         self.needs_attention = False
-        """True if a batch was closed since the last look, or begun while `care` is not armed."""
+        """True if, since the last look, a batch was closed, or begun while `care` is not armed."""
         self.care = Care()
         self._clock = clock
         # If batch.size exceeded buffer.memory, the producer could never begin a batch.
@@ -306,7 +306,7 @@ class RecordAccumulator:
                 queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
-        """Take batches created by `created_max_ms`; return also the next `created_ms`."""
+        """Take batches of at most `created_max_ms`; also return the oldest `created_ms` left."""
         expired: list[ProducerBatch] = []
         oldest_ms = NEVER
         with self.lock:
@@ -349,7 +349,7 @@ class RecordAccumulator:
         memory = self._batch_size
         limit = self._limit
         if self._compresses:
-            # Memory is counted for the plain records, as they are held until they are compressed.
+            # Memory is counted for plain records, because they are held until they are compressed.
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
             memory = min(max(limit, memory), self.pool.total)
             limit = min(limit, memory)
@@ -381,7 +381,7 @@ class RecordAccumulator:
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
-    """Return when the batch may be sent, if it is the first of its queue; 0: at once."""
+    """Return the time from which the batch may be sent, once it is first in its queue; 0: now."""
     if batch.retry_at_ms:
         # A new leader has not failed yet: try it at once.
         is_another = batch.leader is not None and leader.leader_epoch > batch.leader.leader_epoch

@@ -41,9 +41,9 @@ _NO_NUMBERS = (-1, -1, -1)
 class RecordMetadata(tuple[str, int, int, int, int, int]):
     """The place of one record: (topic, partition, offset, timestamp, key size, value size).
 
-    `offset` is -1 with acks 0, as the broker sends no answer, and for a record that was not
-    written. `timestamp` is the record's, or the broker's if the topic has LogAppendTime. A
-    serialized size is -1 for null.
+    `offset` is -1 with acks 0, because no answer comes, and for a record that was not written.
+    `timestamp` is the record's, or the broker's if the topic has LogAppendTime. A serialized size
+    is -1 for null.
 
     >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
     ...     producer.send("events", b"value").result()
@@ -64,7 +64,7 @@ class RecordMetadata(tuple[str, int, int, int, int, int]):
 
 
 class BatchMetadata(tuple[str, int, int, int, int]):
-    """The place of records sent together: (topic, partition, offset, timestamp, count).
+    """The place of records that were sent together: (topic, partition, offset, timestamp, count).
 
     `offset` is the first record's, and the others follow without a gap; -1 as in `RecordMetadata`.
     """
@@ -250,11 +250,11 @@ class ProducerBatch:
     leader: PartitionInfo | None = None
     """The leader of its last attempt."""
     topic_id = bytes(16)
-    """The topic id of its last attempt, which the answer names even if the topic has a new id."""
+    """The topic id of the last attempt; the answer names this id even if the topic has a new id."""
     is_on_wire = False
     """True if the batch was sent and its outcome is unknown."""
     may_be_written = False
-    """True if an attempt had no answer, or an answer that leaves open if the batch is written."""
+    """True if an attempt may have written the batch: no answer came, or none that decides it."""
     last_error: Exception | None = None
     outcome: Written | Failed | InParts = None  # type: ignore[assignment]
     """None until the outcome is known."""
@@ -299,13 +299,13 @@ class ProducerBatch:
     # Filling
 
     def add_callback(self, index: int, callback: DeliveryCallback) -> None:
-        """Call `callback` with the outcome of record `index`, the last one."""
+        """Call `callback` with the outcome of record `index`, now the batch's last record."""
         if self.callbacks is None:
             self.callbacks = deque()
         self.callbacks.append((index, callback))
 
     def trim(self, count: int) -> None:
-        """Keep `count` records; drop the part of a record that a KeyboardInterrupt left."""
+        """Keep `count` records; drop the incomplete record that a KeyboardInterrupt left."""
         self.records.trim(count)
         while self.callbacks and self.callbacks[-1][0] >= count:
             self.callbacks.pop()
@@ -402,9 +402,9 @@ class ProducerBatch:
         return (len(self.encoded or b"") - BATCH_OVERHEAD) / max(self.size, 1)
 
     def split(self, part_size_max: int) -> list[ProducerBatch]:
-        """Cut into batches of about `part_size_max` bytes, whose outcomes become this batch's.
+        """Cut into batches of about `part_size_max` bytes; their outcomes become this batch's.
 
-        Requires: closed, more than one record.
+        Requires: the batch is closed, and has more than one record.
         """
         assert self.record_count > 1, self.record_count
         parts: list[ProducerBatch] = []

@@ -77,7 +77,7 @@ class Columns:
             raise
 
     def trim(self, count: int) -> None:
-        """Keep `count` records; drop the part of a record that a KeyboardInterrupt left."""
+        """Keep `count` records; drop the incomplete record that a KeyboardInterrupt left."""
         for column in (self.values, self.timestamps, self.keys, self.headers):
             if column is not None:
                 del column[count:]

@@ -47,7 +47,7 @@ class Destinations:
         self._ignores_keys: bool = settings["partitioner.ignore.keys"]
         self._is_closed = False
         self.known: dict[str, TopicQueues] = {}
-        """The results of `topic`; emptied when metadata has news."""
+        """The results of `topic`; emptied by `metadata.on_news`."""
         self.waited_ns = 0
         metadata.on_news = self._renew
         metadata.wanted.in_use = self._topics_in_use
@@ -60,7 +60,7 @@ class Destinations:
             self._chosen.close()
 
     def _renew(self) -> None:
-        """Forget the known topics, because metadata has news; note that all of them were in use."""
+        """Metadata was renewed: forget the known topics; note that all of them were in use."""
         for name in list(self.known):
             self._metadata.want(name)
         self.known.clear()
@@ -133,7 +133,7 @@ class Destinations:
             info = queues.info
             choose = self._partitioner
             keys, values = given
-            # Not serialized; `next` fits, as `by_partition` goes through the columns in order.
+            # Not serialized; `next` gives the right pair, because `by_partition` keeps the order.
             before = zip([None] * len(values) if keys is None else keys, values, strict=True)
             parts = columns.by_partition(
                 lambda key, value: int(choose(info, key, value, *next(before)))
@@ -191,7 +191,7 @@ class Destinations:
         return queues.queue(partition)
 
     def _await_partition(self, name: str, partition: int) -> TopicQueues:
-        """Wait until a topic has that partition, which somebody may be adding; return the queues.
+        """Wait until a topic has `partition`, which somebody may be adding; return its queues.
 
         In process one answer settles it. Over a network, ask until max.block.ms is over.
         """

@@ -89,6 +89,6 @@ class BatchFuture:
         for batch in self.batches:
             if not batch.is_done:
                 batch.delivery.wait_for(batch, timeout)
-        # Ask every batch, because the caller has then seen every error.
+        # Ask every batch, so that every error counts as seen by the caller.
         errors = [batch.outcome.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)

@@ -186,14 +186,14 @@ class InProcessSender:
         upkeep = self.upkeep
         while upkeep.answers:
             sent = upkeep.answers.popleft()
-            if sent in upkeep.sent:  # a missing one was given up
+            if sent in upkeep.sent:  # a request that is missing was given up
                 upkeep.forget(sent)
                 self.outcomes.take_answer(sent, self.metrics, now_ms)
         upkeep.tell()
 
 
 class DirectAppend:
-    """Appends without a queue, for a producer with acks, without compression or sequences."""
+    """Appends without a queue, for a producer with acks and no compression or sequences."""
 
     def __init__(  # noqa: PLR0917  the parts of a producer, each of its own kind
         self,

@@ -1,6 +1,6 @@
 """The counters of a producer; `ProducerParts.metrics` gives them Kafka's names.
 
-They are counts, totals and present values. Averages and maxima cover the producer's life, where
+They are counts, totals and present values. Averages and maxima cover the producer's life, while
 Kafka's cover the last minute. Kafka's rates are the growth of these totals.
 """
 

@@ -62,7 +62,7 @@ _INTERRUPTED = (
 
 
 class BatchOutcomes:
-    """Decides the outcomes of one sender's batches, in its pass or while no pass runs."""
+    """Decides the outcomes of one sender's batches. Use it in a pass, or while no pass runs."""
 
     def __init__(
         self,
@@ -142,8 +142,8 @@ class BatchOutcomes:
     def settle_lost(self, known: set[ProducerBatch]) -> None:
         """Settle the batches that left their queue in a pass which Ctrl-C ended.
 
-        `known` are the batches whose answers will come. Other batches without an outcome fail, as
-        nobody knows whether they are written.
+        `known` are the batches whose answers will come. Other batches without an outcome fail,
+        because nobody knows whether they are written.
         """
         accumulator = self._accumulator
         known.update(self.settled)
@@ -278,7 +278,7 @@ _log = Logger("client")
 
 
 class Failures:
-    """The failed batches of one producer, the newest `_KEPT_MAX` of them."""
+    """The newest `_KEPT_MAX` failed batches of one producer."""
 
     def __init__(self, *, are_told: bool) -> None:
         """`are_told`: the call that ends a transaction reports all failures."""
@@ -299,7 +299,7 @@ class Failures:
     def take_unseen(self) -> Exception | None:
         """Forget all failures; return the first error that no caller has looked at, or None.
 
-        A note at the error says how many records failed unseen.
+        A note added to the error says how many records failed unseen.
         """
         unseen = [(batch, failed) for batch, failed in self._failed if not failed.is_seen]
         self._failed.clear()
@@ -376,7 +376,7 @@ class Upkeep:
         self.arrived: Callable[[], None] = _nobody_waits
         """Called from any thread when the next pass or a waiting thread has news."""
         self.expiry_ms = 0
-        """When a batch may next be older than delivery.timeout.ms."""
+        """The next time at which a batch may be older than delivery.timeout.ms."""
         self.quiet_until_ms = 0
         """Before this time, `advance` has work only after an event."""
         self.may_send = True
@@ -437,7 +437,7 @@ class Upkeep:
         self.arrived()
 
     def advance(self, now_ms: int) -> int | None:
-        """Do the due work; return the milliseconds until the next, None if nothing will be due.
+        """Do the due work; return the milliseconds until more is due, None if nothing will be.
 
         Raises:
             EmbedlogError: nothing can be sent: the cluster refuses its metadata, or a producer id.
@@ -524,5 +524,5 @@ class SentRequest:
         self.batches = batches
         self.sent_ms = sent_ms
         self.memory = 0
-        """Bytes of buffer.memory of given-up batches, which stay taken until the request ends."""
+        """Bytes of buffer.memory that given-up batches still hold until the request ends."""
         self.pending: Pending[Any] | None = None

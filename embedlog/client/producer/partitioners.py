@@ -9,7 +9,7 @@ partitioner.class may be
                     and value before they were serialized
     an object       whose method `partition` is such a function; it may have
                     `configure(settings)` and `close()`
-    a class         of such objects, called without arguments, as `RoundRobinPartitioner`
+    a class         of such objects, called without arguments, like `RoundRobinPartitioner`
     Kafka's name    of its round robin partitioner
 """
 

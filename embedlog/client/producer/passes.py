@@ -3,8 +3,8 @@
 
 If no thread loops for a producer (in process, and over TCP with linger.ms=0), its callers make the
 passes. A caller that goes on to other work leaves records behind: open batches, requests without an
-answer, callbacks. `UnattendedPasses` sends them, in a thread that exists while there are any. The
-user's code runs there, so the thread is not shared with another client or a listener.
+answer, callbacks. `UnattendedPasses` finishes this work, in a thread that exists while there is
+any. The user's code runs there, so the thread is not shared with another client or a listener.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Passes:
         self.driver.run()
 
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
-        """Send `batch` now if it still waits, and return when it is done; else raise TimedOut."""
+        """Send `batch` now if it still waits; return when it is done, or raise TimedOut."""
         batch.is_wanted = True
         self._care.is_relied_on = self._is_threaded
         if self._in_process:
@@ -170,14 +170,14 @@ _PAUSE_MAX_MS = 16
 _UNWATCHED_LINGER_MS = 20
 """How long an open batch may wait while no thread of this process waits for records."""
 _QUIET_MS = 1_000
-"""Without records for this long, the thread sleeps until `arm` is called."""
+"""After this time without records the thread sleeps until `arm` is called."""
 
 
 class UnattendedPasses:
     """Makes a pass when the oldest batch is due and no caller has sent it.
 
-    Between looks it pauses 1 ms, and twice as long after each look that found nothing to do. So a
-    producer whose callers make the passes pays for 60 looks a second, not for a wake-up per record.
+    Between looks it pauses 1 ms, and twice as long after each look that found nothing to do. So if
+    the callers make all passes, this costs 60 looks a second, not a wake-up per record.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class UnattendedPasses:
         self._thread = self._scheduler.duty_thread(self, "embedlog-producer")
 
     def arm(self) -> None:
-        """Begin to look after the records of a call that ends before their outcome is known."""
+        """Begin to make passes for records whose call ends before their outcome is known."""
         self._quiet_since_ms = self._clock.monotonic_ms()
         self._pause_ms = 1
         self._care.is_armed = True

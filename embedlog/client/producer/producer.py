@@ -129,9 +129,9 @@ class Producer(Transactional):
     ) -> DeliveryFuture:
         """Hand over one record; returns before it is written.
 
-        Without a serializer `value` and `key` are bytes or None; None is not given to a serializer.
-        `headers` are (name, bytes or None) pairs. A refused record, or one without room or metadata
-        within max.block.ms, fails its future. The pass calls `on_delivery(metadata, error)` once.
+        Without a serializer `value` and `key` are bytes or None; None is never serialized.
+        `headers` are (name, bytes or None) pairs. A record that is refused, or gets no metadata or
+        room in max.block.ms, fails its future. A pass calls `on_delivery(metadata, error)` once.
 
         Raises ClosedError, SerializationError; TypeError or ValueError for a wrong argument.
         """
@@ -188,7 +188,7 @@ class Producer(Transactional):
         headers: Headers | None = None,
         timeout: float | None = None,
     ) -> RecordMetadata:
-        """Append one record; return its place once its topic's durability level is reached.
+        """Append one record; return its metadata once the record has its topic's durability.
 
         The arguments are the same as for `send`, and the record comes after all that this thread
         has sent. This is the direct way for an embedded queue: in process it is half the work of
@@ -245,9 +245,9 @@ class Producer(Transactional):
     ) -> BatchFuture:
         """Send many records at once: the fast way, 60-100 ns for a record of 100 bytes.
 
-        All go to `partition`; without it, to the partition of each key, or without keys to one
-        partition. They become one record batch, or several if max.request.size or buffer.memory
-        requires it. They come after all records sent before.
+        All go to `partition`; without it, each to the partition of its key, or, without keys, all
+        to one partition. They become one record batch, or several if max.request.size or
+        buffer.memory requires it. They come after all earlier records.
 
         The caller may change the sequences once this returns.
 
@@ -267,8 +267,8 @@ class Producer(Transactional):
                 t.send("out", b"value")
                 t.send_offsets(consumer)
 
-        If the commit fails with an error that requires it, the transaction is aborted before the
-        error is raised.
+        If the commit fails with an error that requires an abort, the transaction is aborted before
+        the error is raised.
 
         Raises:
             IllegalState: there is no transactional.id. Entering the `with` raises the errors of
@@ -299,9 +299,9 @@ class Producer(Transactional):
         """Send everything, wait for it at most `timeout` seconds, and give back all resources.
 
         Records without an outcome by then are given up: their futures fail with ClosedError.
-        Closing twice is allowed. From a delivery callback it does not wait. A warning reports
-        failed records whose futures nobody looked at; leaving a `with` raises instead. An open
-        transaction is aborted, unless it is prepared.
+        Closing twice is allowed. Called from a delivery callback, it does not wait. A warning
+        reports failed records whose futures nobody looked at; leaving a `with` raises instead. An
+        open transaction is aborted, unless it is prepared.
         """
         self._close(milliseconds(timeout, "close"))
         error = self._parts.sender.outcomes.failures.take_unseen()
@@ -370,7 +370,7 @@ class Producer(Transactional):
 
 
 _LAST_S = 10.0
-"""How long a producer may send the rest: unreachable brokers must not hold up an exit."""
+"""How long a producer may send waiting records: unreachable brokers must not hold up an exit."""
 _log = Logger("client")
 
 
@@ -396,11 +396,11 @@ class Endings:
         self.forget()
 
     def cluster_ends(self) -> None:
-        """Send the rest, as the cluster of this process is closed."""
+        """The cluster of this process is being closed: send the waiting records."""
         self._finish()
 
     def program_ends(self) -> None:
-        """Warn of records without an outcome, and send the rest, as the interpreter ends."""
+        """The interpreter ends: warn of records without an outcome, and send them."""
         count = self._accumulator.incomplete.record_count()
         if count:
             warn_user(
@@ -416,7 +416,7 @@ class Endings:
             return
         error = attempt(producer.close, _LAST_S)
         if error is not None:
-            # A user's callback raised: the cluster or the interpreter still ends.
+            # A user's callback raised: the cluster or the interpreter must end all the same.
             _log.error("closing a forgotten producer failed: %s", error, exc_info=error)
 
 

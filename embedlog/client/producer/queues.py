@@ -124,7 +124,7 @@ class TopicQueues:
         return found
 
     def learn_ratio(self, observed: float) -> None:
-        """Adjust `compression_ratio`: up fast when batches compress worse, down slowly."""
+        """Adjust `compression_ratio`: raise it fast if batches compress worse, lower it slowly."""
         if observed > self.compression_ratio:
             self.compression_ratio = max(self.compression_ratio + _RATIO_WORSE_STEP, observed)
         else:
@@ -197,7 +197,7 @@ class ProducerQueues:
         self._found: dict[str, TopicQueues] = {}
         self.below = below
         self.switch_size: int = max(min(settings["batch.size"], settings["buffer.memory"]), 1)
-        """Records without a key change partitions after this many bytes, at a batch's end."""
+        """After this many bytes, when a batch ends, unkeyed records go to another partition."""
         self.adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
         """True to prefer short queues, and leaders that keep up."""
         self.compresses: bool = settings["compression.type"] != "none"

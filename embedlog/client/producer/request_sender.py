@@ -123,7 +123,7 @@ class RequestSender:
         return delay
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send the batches that may be sent; return the milliseconds until time allows more."""
+        """Send the batches that may be sent; return the milliseconds until more can be sent."""
         if not self._settings.acks:
             return self._send_all(now_ms)  # with acks=0, each request must leave at once
         self._transport.writes.hold()

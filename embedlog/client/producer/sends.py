@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RecordSends:
-    """Queues single records of one producer. As thread-safe as the producer."""
+    """Puts single records of one producer into their queues. As thread-safe as the producer."""
 
     def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
@@ -48,7 +48,7 @@ class RecordSends:
         headers: Headers | None,
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
-        """Queue a record; return its future, failed if the cluster or a limit refuses the record.
+        """Queue a record; return its future, which has failed if the cluster or a limit refuses it.
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send`.
@@ -148,7 +148,7 @@ class RecordSends:
 
 
 class ColumnSends:
-    """Queues many records of one producer at once. As thread-safe as the producer."""
+    """Puts many records of one producer into queues at once. As thread-safe as the producer."""
 
     def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
@@ -158,8 +158,8 @@ class ColumnSends:
     def send(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
         """Queue `given`, the result of `own_columns`, and return a future of the batches.
 
-        If the cluster or a limit refuses records, one failed batch takes the place of the rest;
-        with interceptors, of the rest of that (topic, partition).
+        If the cluster or a limit refuses records, one failed batch replaces the remaining records;
+        with interceptors, only the remaining ones of that (topic, partition).
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send_batch`.

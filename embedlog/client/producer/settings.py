@@ -33,7 +33,7 @@ class SenderSettings:
         self.acks = _ACKS[settings["acks"]]
         self.linger_ms: int = settings["linger.ms"]
         if in_process:
-            # At least 1: a pass for a full batch must not send a batch begun a moment ago.
+            # At least 1: a pass for a full batch must not send a batch that has just begun.
             self.linger_ms = max(self.linger_ms, 1)
         self.in_flight_max: int = settings["max.in.flight.requests.per.connection"]
         self.request_timeout_ms: int = settings["request.timeout.ms"]
@@ -45,7 +45,7 @@ class SenderSettings:
 def complete(given: Settings, *, in_process: bool, loses_answers: bool = True) -> Settings:
     """Fill in the defaults that depend on other settings or on the transport.
 
-    In process linger.ms is 0, as there is no round trip to share, and batch.size is 65536: the
+    In process linger.ms is 0, because there is no round trip to share, and batch.size is 65536: the
     fixed cost of a batch is then a tenth of a record's price, not a third. If no answer can be lost
     (see `Transport`) enable.idempotence is false.
 

@@ -3,9 +3,9 @@
     length | attributes 1 | timestamp delta | offset delta | key length | key
            | value length | value | header count | headers       (varints, unless a size is given)
 
-`send` uses the estimate, which costs an addition. Before a batch is closed because the estimate
-says that it is full, the exact size corrects it, so that a batch holds exactly as many records as a
-batch of Kafka's client.
+`send` uses the estimate, which costs an addition. When the estimate says that a batch is full, the
+exact size first corrects the estimate, so that a batch holds exactly as many records as a batch of
+Kafka's client.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BATCH_OVERHEAD = 61
 _BOUND_MARGIN = 128
-"""`size_upper_bound` exceeds `record_size` by less: by 61 + 21 + two lengths of 5 + 1."""
+"""`size_upper_bound` exceeds `record_size` by less than this: by 61 + 21 + two lengths of 5 + 1."""
 SMALL_VALUE_MAX = 8_000
 SMALL_OVERHEAD = 12
 """Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset

@@ -50,8 +50,8 @@ class Transaction:
     def send_offsets(self, consumer: Consumer, offsets: Any = None) -> None:
         """Commit the position of `consumer` for its group, as part of the transaction.
 
-        By default these are the offsets after all returned records. `offsets` replaces them, in the
-        form of `Consumer.commit`. The consumer's enable.auto.commit must be off.
+        By default it commits the offsets after all returned records. `offsets` replaces them, in
+        the form of `Consumer.commit`. The consumer's enable.auto.commit must be off.
 
         Raises:
             IllegalState: enable.auto.commit is on. KafkaError: InvalidGroupId, without a group.id.

@@ -18,7 +18,7 @@ class Transactional:
     The attribute `remedy` of an error says what to do:
 
     "abort"   the transaction cannot be committed: abort it, and begin again
-    "close"   the producer can do no more, as when another producer with its id has begun
+    "close"   the producer can do no more, for example after another with its id has begun
     "retry"   a call timed out after max.block.ms: repeat it to get the same outcome
     """
 

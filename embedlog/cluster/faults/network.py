@@ -109,7 +109,7 @@ class ClusterNetwork:
         *,
         timeout_ms: int,
     ) -> Pending[T]:
-        """Run `perform` at `target`; return a pending of the answer, done once it is at `source`.
+        """Run `perform` at `target`; return a pending, done when the answer reaches `source`.
 
         The pending fails with the error of `perform`, or with `RequestTimedOut`. Requires: the
         caller holds no lock that `perform` takes.

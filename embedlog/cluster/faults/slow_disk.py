@@ -1,8 +1,8 @@
 """`SlowDisk`: delays the writes of one broker. A test calls `cluster.broker(1).disk.slow(ms)`.
 
-Requests that write wait before the broker handles them, and fetched records wait before the
-follower appends them: one after the other, in order of arrival. Heartbeats do not wait, so the
-controller does not fence the broker.
+After a delay the broker handles a request that writes, or a follower appends fetched records: one
+after the other, in order of arrival. Heartbeats do not wait, so the controller does not fence the
+broker.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SlowDisk:
         self._scheduler.notify(self)
 
     def written(self, fetched: Pending[R]) -> Pending[R]:
-        """Return a pending of the response of `fetched`, delayed as a write if it has records."""
+        """Return a pending of the response of `fetched`; records in it wait as a write does."""
         outer: Pending[R] = Pending()
 
         def done(answer: Pending[R]) -> None:

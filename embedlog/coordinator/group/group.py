@@ -76,7 +76,7 @@ class Group(ABC):
         api_version: int,
         partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """Check that a member may commit offsets. A commit without member passes "", None and -1.
+        """Check that a member may commit offsets. For no member pass "", None and -1.
 
         `partitions` are the committed ones, as (topic id, number).
 
@@ -85,7 +85,7 @@ class Group(ABC):
         """
 
     def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - optional hook
-        """Note an accepted commit, a sign of life; `member_id` may be "" or unknown."""
+        """Take an accepted commit as a sign of life; `member_id` may be "" or unknown."""
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -117,10 +117,10 @@ class Group(ABC):
     def offset_expiry_base(self) -> ExpiryBase | None:
         """Return the function from an offset's commit time to the start of its retention.
 
-        None: no offset expires now. Offsets of subscribed topics never expire, nor do offsets with
-        an expiry time of their own before that time.
+        None: no offset expires now. Offsets of subscribed topics never expire. An offset with its
+        own expiry time does not expire before it.
         """
 
     @abstractmethod
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that delete everything stored of the group but its offsets."""
+        """Return the records that delete all stored data of the group except its offsets."""

@@ -2,8 +2,8 @@
 
 A group belongs to the partition of `__consumer_offsets` that its id's hash selects. FindCoordinator
 creates the topic; until then every request fails with NotCoordinator. Metadata changes arrive under
-the controller lock, under which no shard's lock may be taken. So a change is only noted at first,
-and applied before the next request or by the scheduler.
+the controller lock, under which no shard's lock may be taken. So `on_metadata` only lists a change;
+the next request or the scheduler applies it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """EndTxn: a client's decision, and the end of a transaction once all partitions have its marker.
 
-The answer depends on the state and on the producer epoch. Since every end raises the epoch
-(transactions of version 2, KIP-890), a client that repeats a request names the epoch before the
+The answer depends on the state and on the producer epoch. From transaction version 2 on
+(KIP-890) every end raises the epoch, so a client that repeats a request names the epoch before the
 present one. Until all partitions have the marker the answer is CONCURRENT_TRANSACTIONS; before
 version 2 a request with another producer id or epoch fails first.
 """
@@ -116,10 +116,10 @@ def end(
 
 
 def _is_repeated(present: TransactionMetadata, producer_id: int, producer_epoch: int) -> bool:
-    """Return whether the request names the producer id and epoch before the client's last end.
+    """Return whether the request names the producer id and epoch before the client's last EndTxn.
 
-    Then the client missed the answer to that end. An end before version 2 kept the epoch, so a
-    lower epoch is a zombie's; Kafka compares only the numbers, and gives it its successor's epoch.
+    If so, the client missed that answer. Before version 2 EndTxn kept the epoch, so a lower epoch
+    is a zombie's; Kafka compares only the numbers, and gives the zombie its successor's epoch.
     """
     if not present.bumps_epoch:
         return False
@@ -154,7 +154,7 @@ def _prepared(
 
 
 def complete(shard: TransactionShard, decided: TransactionMetadata) -> Result[None]:
-    """Free the id for its next transaction, as every partition has the marker.
+    """Free the id for its next transaction, because every partition has the marker.
 
     Do nothing if another coordinator was faster. Requires: the shard's lock.
     """

@@ -140,7 +140,7 @@ class TransactionMarkers:
             else:
                 self._take(decided, answer)
         except BaseException:
-            # After Ctrl-C the request is repeated; a partition that has the marker answers so.
+            # After Ctrl-C repeat the request; a partition that already has the marker says so.
             self._again(decided)
             raise
 
@@ -182,8 +182,8 @@ class TransactionMarkers:
         def written(pending: Pending[Any]) -> None:
             error = pending.error()
             if error is None or getattr(error, "code", None) == ErrorCode.NOT_COORDINATOR:
-                # The end is stored, or the shard was unloaded: the broker that loads it next finds
-                # the decision in the log.
+                # The end is stored. Or the shard was unloaded: then the next broker that loads it
+                # finds the decision in the log.
                 self._forget(decided)
             else:
                 self._again(decided)

@@ -70,7 +70,7 @@ class DelayedRegistration(DelayedOperation):
     """A registration that waits for the end of the id's last transaction.
 
     A client of version 2 may send the first batch of a transaction while the markers of the last
-    one are still being written. The registration is tried again once all are, or after `delay_ms`.
+    one are still being written. The registration is retried after that, or after `delay_ms`.
     """
 
     __slots__ = ("_register_again", "_is_free")

@@ -45,7 +45,7 @@ class TransactionMetadata(Value):
     previous_producer_id: int = NO_PRODUCER_ID
     """The producer id before the last transition."""
     next_producer_id: int = NO_PRODUCER_ID
-    """If the open transaction uses up the last epoch: the producer id after its end."""
+    """The producer id after the open transaction, if that transaction uses up the last epoch."""
     producer_epoch: int = NO_EPOCH
     last_producer_epoch: int = NO_EPOCH
     """The epoch before the present one. A client that repeats a request names it. It is not in the
@@ -56,7 +56,7 @@ class TransactionMetadata(Value):
     start_ms: int = NO_TIME
     last_update_ms: int = NO_TIME
     client_version: int = 0
-    """The version of transactions that the client speaks; 0 and 2 behave differently."""
+    """The version of transactions that the client uses; 0 and 2 behave differently."""
 
     def moved(self, state: int, *, now_ms: int, **changes: Any) -> TransactionMetadata:
         assert self.state in states.ENTERED_FROM[state], (self, states.NAMES[state])
@@ -112,7 +112,7 @@ class TransactionMetadata(Value):
         )
 
     def completed(self, now_ms: int) -> TransactionMetadata:
-        """Return the state once every partition has the decision."""
+        """Return the state that follows when every partition has the marker."""
         assert self.is_prepared, self
         state = (
             states.COMPLETE_COMMIT if self.state == states.PREPARE_COMMIT else states.COMPLETE_ABORT

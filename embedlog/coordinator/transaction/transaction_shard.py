@@ -82,8 +82,8 @@ class TransactionShard:
     def check_client(self, client_version: int) -> None:
         """Raise UnsupportedVersion for a client of version 2 if the cluster is at level 0.
 
-        Clients know the level and do not do this. Kafka would never again answer a request for the
-        id.
+        Clients know the level and do not cause this. After such a request Kafka would never again
+        answer a request for the id.
         """
         if client_version > 0 == self.transaction_version():
             raise errors.UnsupportedVersion("transaction.version is 0")
@@ -152,7 +152,7 @@ class TransactionShard:
     def abort_timed_out(self) -> Result[None]:
         """Fence and abort the transactions that exceed their producer's time-out.
 
-        Also pass on decisions again, in case Ctrl-C came between a decision and its markers.
+        Also send all missing markers again, in case Ctrl-C came between a decision and its markers.
         """
         interval_ms = (
             self.context.config.transaction_abort_timed_out_transaction_cleanup_interval_ms

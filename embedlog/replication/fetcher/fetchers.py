@@ -1,7 +1,7 @@
 """All fetchers of a broker, one for each leader, as one duty of the scheduler.
 
-Any thread may report a changed partition (`note`); the duty acts on it. A round of the duty only
-steps the fetchers with work: an answer, the end of a delay, a partition to follow.
+Any thread may report a changed partition (`note`); the duty acts on it. A round of the duty steps
+only the fetchers that have work: an answer, the end of a delay, a partition to follow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Fetchers:
     """The fetchers of one broker. Any thread may call the public methods, with any lock held.
 
-    `wake` is called without any lock when there may be news for the readers of a partition.
+    `wake` is called without any lock when a partition may have new records or offsets to read.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Fetchers:
         self._scheduler.notify(self)
 
     def hold(self, topic_partition: TopicPartition) -> None:
-        """Stop fetching the partition until `release`: its replica here falls behind."""
+        """Stop fetching the partition until `release` is called, so that its replica lags."""
         with self._lock:
             followed = self._followed.get(topic_partition)
             self._held.setdefault(topic_partition, None)

@@ -13,10 +13,10 @@
     any other error                     delay the partition for replica.fetch.backoff.ms
     this broker's log has failed        stop until the metadata brings the next term
 
-A request waits at the leader while there is no news. If partitions are added meanwhile, the next
-request is sent at once and overtakes the waiting one, which the leader then answers with an error.
-If the overtaken request gets a real answer nevertheless, its news may be lost, so the session
-begins again.
+A request waits at the leader while it has no new records or offsets. If partitions are added
+meanwhile, the next request is sent at once and overtakes the waiting one, which the leader then
+answers with an error. If the leader nevertheless answers the overtaken request with data, the data
+may be lost, so the session begins again.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ reached this broker first, but will reach the leader soon."""
 
 
 class ReplicaFetcher:
-    """Fetches the followed partitions of one leader. Only `Fetchers` calls it, a thread at a time.
+    """Fetches the followed partitions of one leader. `Fetchers` calls it, one thread at a time.
 
     `is_ready` is called in any thread when an answer has arrived. `wake` is called without any lock
-    when there may be news for the readers of a partition.
+    when readers of a partition may find new records or offsets.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class ReplicaFetcher:
             self._wake(followed.partition)
 
     def _slow_down(self, followed: FollowedPartition, data: PartitionData) -> None:
-        """Count the received bytes; delay a partition that lags while the throttle is exceeded."""
+        """Count the received bytes. While the throttle is exceeded, delay a lagging partition."""
         partition = followed.partition
         if not self._throttle.covers(partition.topic, partition.index):
             return

@@ -5,7 +5,7 @@
                       the answer may wait, and names the partitions with news
     no session        the leader's cache is full: every request names all partitions
 
-The fetch offset of a partition is the end of its log. It acknowledges all records before.
+The fetch offset of a partition is the end of its log. It acknowledges all earlier records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EPOCH_MAX = 2**31 - 1
 NO_SESSION = 0
 
 _ROUNDS_WITHOUT = 100
-"""After the leader had no room for a session, ask for one again after this many fetches."""
+"""If the leader had no room for a session, ask for one again after this many fetches."""
 
 
 class FollowerSession:
@@ -55,7 +55,7 @@ class FollowerSession:
 
     @property
     def has_news(self) -> bool:
-        """Whether the next request would name a change, so that it may overtake a waiting fetch."""
+        """Whether the next request has a change to name. If so, it may overtake a waiting fetch."""
         return bool(self.changed or self._forgotten) and self._epoch != INITIAL_EPOCH
 
     def next_request(self) -> FetchRequest | None:

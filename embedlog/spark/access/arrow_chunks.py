@@ -90,8 +90,8 @@ class ArrowChunks:
         self._waiting_size = self._waiting_count = 0
         kinds = {batch.timestamp_type for batch in batches}
         longest = max((batch.record_count for batch in batches), default=0)
-        # Decoding in step takes `longest` steps. A step costs about as much as one batch alone, or
-        # as ten records with headers: decode in step only if that is not slower.
+        # Lockstep decoding takes `longest` steps. A step costs about as much as one batch alone, or
+        # as ten records with headers: use lockstep only if it is not slower.
         least = longest
         width = len(batches)
         if self.has_headers:

@@ -1,4 +1,4 @@
-"""A data directory as Spark reads it: without locks, whether a process writes to it or not."""
+"""A data directory as Spark reads it: without locks, even while another process writes to it."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def diff(
 ) -> Report:
     """Compare the records of `left`, topics or the table of an archive, with those in `right`.
 
-    The job compares the offsets that both sides should have. In each partition they begin where the
-    later side begins and end where the earlier side ends, as the log or the archive's commits say.
+    The job compares the offsets that both sides should have: in each partition, from the greater of
+    the two starts to the smaller of the two ends, as the log or the archive's commits say.
     The report has the first `rows_max` offsets that differ, and the side that lacks them.
 
     Raises:

@@ -24,7 +24,7 @@ from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.storage.state_files.commit_file import CommitFile, read_last
 
 _KEEPING_ALL = {"retention.ms": "-1"}
-"""Keeps records in the new target, because retention sees the same age as in the source."""
+"""Default config of a new target: copied records keep their age, so retention by time is off."""
 
 
 def repartition(

@@ -3,7 +3,7 @@ partitions.
 
 Records of a partition keep their order; their new offsets begin at the end of the topic. Into a
 data directory a restore is one commit of the exactly-once sink. Its application name is made of the
-archive, the archive's version and the selection, so running it twice does nothing. Over the wire it
+archive, the archive's version and the selection, so a second run does nothing. Over the wire it
 is at least once, because brokers without transactions allow no more.
 """
 

@@ -6,8 +6,8 @@ swaps them in: see `embedlog.storage.staging`. A segment that changed meanwhile 
 again; the report names the segments that were not rewritten. If the job is killed, the log stays
 whole and each segment is the old or the new one; run the job again to continue.
 
-The active segment is never touched: `roll` first begins a new one. The report tells where it still
-holds records to erase. Copies elsewhere (archives, replicas, quarantined files) are not changed.
+The active segment is never touched; with `roll`, a new one begins first. The report lists the
+records to erase in this segment. Copies elsewhere (archives, replicas, quarantined files) stay.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from wire.records.errors import RecordsError
 
 _ATTEMPTS = 3
 _SEGMENTS_MAX = 16
-"""Most segments of a task and its manifest: the owner swaps them in under the partition's lock."""
+"""Most segments of a task's manifest: the owner swaps them in under the partition's lock."""
 _SIZE_MAX = 256 << 20
 """Most bytes of segments in one task; a larger segment has a task of its own."""
 _WAVE = 4
-"""Tasks for each core in one wave, whose staged files take disk space until they are swapped in."""
+"""Tasks for each core in one wave. A wave's files take disk space until they are swapped in."""
 _OFFSETS_MAX = 1_000
 _TIMEOUT_MS = 120_000
 
@@ -282,7 +282,7 @@ def _latest(part: Any, last_base: int) -> dict[bytes, int]:
 def _left(
     spark: SparkSession, path: str, partitions: Sequence[TopicPartition], erased: frozenset[bytes]
 ) -> Iterator[tuple[TopicPartition, list[int]]]:
-    """Yield the offsets of records in the active segment whose keys should be erased."""
+    """Yield the offsets of the active segment's records that should be erased."""
 
     def work(key: TopicPartition) -> list[int]:
         with embedlog.open_reader(path) as reader:

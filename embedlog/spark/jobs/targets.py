@@ -14,11 +14,11 @@ from embedlog.spark.committer import guest_settings
 def ensure_topic(
     path: str, topic: str, partitions: int, *, servers: str = "", config: Mapping[str, str]
 ) -> bool:
-    """Make `topic` in the directory at `path`; return whether it was missing.
+    """Make `topic` in the directory at `path`; return whether the topic was missing.
 
-    If a process died while making the topic, only some of its partitions have directories, and the
-    sink would count only those: the missing ones are made. If another process has the directory
-    open, the topic is made over the wire at `servers`.
+    If a process died while making the topic, some of its partitions lack a directory, and the sink
+    would not count them: the missing ones are made. If another process has the directory open, the
+    topic is made over the wire at `servers`.
 
     Raises:
         ConfigError: another process has the directory open, and `servers` is "".

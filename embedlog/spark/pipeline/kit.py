@@ -106,8 +106,8 @@ class PipelineKit:
     def run_once(self, records: Sequence[Given] = ()) -> list[dict[str, Any]]:
         """Give the pipeline `records` as one batch, run it, and return all rows of its first sink.
 
-        The rows come without their coordinates. Records without coordinates follow each other in
-        partition 0 of the first topic, a second apart.
+        The returned rows lack their coordinates. Given records without coordinates follow each
+        other in partition 0 of the first topic, with timestamps a second apart.
         """
         if records:
             self._put([self._placed(each) for each in records])

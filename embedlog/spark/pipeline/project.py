@@ -150,7 +150,7 @@ class Project:
     dead_letters: DeadLetters
     watermark: Watermark | None
     every_ms: int | None
-    """Time between batches; None to read the records that exist at the start, and end."""
+    """Time between batches; None to stop after the records that exist at the start."""
     prometheus_port: int | None
     max_lag_records: int | None
 

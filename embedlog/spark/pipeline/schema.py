@@ -143,7 +143,7 @@ def _loose(kind: Type) -> Type:
 
 
 def ddl(kind: Type) -> str:
-    """Return the type in Spark's SQL; columns are nullable, because bad rows have none."""
+    """Return the type in Spark's SQL; columns are nullable, because bad rows have no values."""
     match kind:
         case Primitive("long"):
             return "bigint"

@@ -1,4 +1,4 @@
-"""Reads a table of a project file: every key is known, has a type, and is named if it is wrong."""
+"""Reads a table of a project file: every key is known and has a type; errors name wrong keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Filters that Spark pushes down, which exclude partitions, offsets and old segments from a read.
 
 Filters of topic, partition and offset against a constant are handled exactly: Spark does not apply
-them again. Timestamps are not in order within a log: a filter of timestamps only skips old
-records, and Spark applies it again.
+them again. Timestamps are not in order within a log: a filter of timestamps can only skip
+old records, and Spark applies it again.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _moves(self) -> bool:
         """Whether resolving the initial offset again could give another offset.
 
-        False for "earliest": it moves only over removed records, which nobody can read.
+        False for "earliest": this offset moves only over removed records, which nobody can read.
         """
         starting = self._options.starting
         return not isinstance(starting, Offsets) and starting != Word("earliest")

@@ -1,4 +1,4 @@
-"""Arrow columns to one record batch, byte for byte as `build_batch` makes it of the same records.
+"""Encodes Arrow columns as one record batch, with the same bytes that `build_batch` makes.
 
 The bytes in front of each key and each value are built for all records at once, as two more
 columns; Arrow then joins the columns row by row in C++. 10,000 records of 116 bytes take 1.1 ms,

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructType
 from embedlog.spark.options import warn_of_unknown
 
 BATCH_SIZE = 512 << 10
-"""Size in bytes of a staged batch without `kafka.batch.size`; max.message.bytes is 1 MiB."""
+"""Size in bytes of a staged batch if `kafka.batch.size` is not set; max.message.bytes is 1 MiB."""
 COMMIT_TIMEOUT_MS = 60_000
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _KAFKA = "kafka."

@@ -1,7 +1,7 @@
 """An Arrow batch of rows as records: topic, partition, key, value, headers, timestamp.
 
-Columns are found by name; others are ignored, as the connector does. The connector also ignores
-`timestamp`; embedlog writes it because a restore needs it.
+Columns are found by name; other columns are ignored, as in the connector. The connector also
+ignores `timestamp`; embedlog writes it because a restore needs it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Spreader:
         self._count_of = count_of
         self._below = below
         self._sticky: dict[str, tuple[int, int]] = {}
-        """Topic -> the partition for rows without a key, and the bytes that it got so far."""
+        """Topic -> the partition for rows without a key, and its bytes so far."""
 
     def partitions(self, topic: str, batch: pa.RecordBatch, rows: TopicRows) -> NDArray[np.int64]:
         """Return the partition of each row.

@@ -9,8 +9,8 @@ The group is `<transactional.id>-<application>`, for a stream `<transactional.id
 version is stored as the committed offset of partition 0 of the batch's first topic by name, because
 a broker stores offsets only for topics that it has; the largest offset of the group counts. So the
 rows and their version appear together or not at all, and a replayed batch may be cut into other
-tasks. Separate transactions of the tasks could not promise that: they end one by
-one, and after a crash of the driver in between, the replay would write some rows twice.
+tasks. Separate transactions of the tasks could not promise this, because they end one by one: after
+a crash of the driver in between, the replay would write some rows twice.
 
 The price: all rows of a batch pass through the driver, compressed. spark.driver.maxResultSize
 limits their size, and transaction.timeout.ms the time to send them. Offsets of an unused group
@@ -51,7 +51,7 @@ class RowsMessage(WriterCommitMessage):
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> tuple[int, bytes]:
-    """Return the count of a task's rows, and the rows: the columns of a record only, compressed."""
+    """Return the count of a task's rows, and the rows compressed, with a record's columns only."""
     stream = pa.BufferOutputStream()
     writer = None
     count = 0
@@ -88,7 +88,7 @@ def commit_rows(options: SinkOptions, messages: Sequence[RowsMessage]) -> bool:
     now_ms = real_runtime().clock.wall_ms()
     with Producer(None, options.producer) as producer:
         producer.init_transactions()
-        # Ask for the version after the fencing: before it an older committer may still write.
+        # Ask only after `init_transactions` has fenced older committers, which could still write.
         if application and version < _next_version(options, group):
             return False
         with producer.transaction() as transaction:

@@ -61,7 +61,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes a streaming query's batches, once or at least once: see `embedlog.spark.sink`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Raises as `BatchWriter`. `overwrite` is Spark's word for the output mode "complete"."""
+        """Raises `BatchWriter`'s errors. `overwrite` is Spark's word for output mode "complete"."""
         self.options = _checked(options, schema, overwrite)
         self.name = real_runtime().random.uuid().hex()
 

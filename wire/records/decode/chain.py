@@ -25,7 +25,7 @@ _peek = Struct("<H").unpack_from
 def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
     """Return the fields of `count` records that fill `data`; None if the plain loop must read them.
 
-    It must if a record may be malformed, has headers, or has a length field of three bytes or more.
+    That is so if a record may be malformed, has headers, or has a length field above two bytes.
     """
     if count < COUNT_MIN or count * RECORD_SIZE_MIN > len(data):
         return None
@@ -53,7 +53,7 @@ def find_fields(data: bytes | memoryview, count: int) -> FieldArrays | None:
 
 
 def _make_record_sizes() -> list[int]:
-    # A zig-zag length is even, because odd numbers are negative. No record has a length below 6.
+    # As a zig-zag number a length is even: the odd ones stand for negatives. No length is below 6.
     begin = 2 * RECORD_SIZE_MIN - 2
     one_byte, two_bytes = [0] * 128, [0] * (1 << 14)
     one_byte[begin::2] = range(RECORD_SIZE_MIN, 65)

@@ -1,8 +1,8 @@
 """Choosing how to read the records of a batch. Only this file chooses.
 
-A *form* is one implementation of reading. The first form is taken that can prove that its result
-equals the result of the plain loop. The last column tells how many times as long reading takes
-without that form:
+A *form* is one implementation of reading. The forms are tried in the order of the table, until one
+proves that its result equals the result of the plain loop. The last column tells how many times as
+long reading takes without that form:
 
     records together            form      time without the form
     several batches of a shape  uniform   1 x 100 B a batch 3.1, 15 x 1 KiB 1.35

@@ -118,7 +118,7 @@ def varints(
     while any_of(goes_on):
         if shift == 7 * size_max:
             raise Unusual
-        # A varint that has ended already adds 0 to its number, and its position stays.
+        # For a varint that has ended, add 0 to its number, and keep its position.
         last = np.where(goes_on, octets.take(positions, mode="clip"), 0).astype(np.int64)
         numbers |= (last & 0x7F) << shift
         positions = positions + goes_on

@@ -40,8 +40,8 @@ COUNT_MAX = 1 << 13
 RUNS_MAX = 8
 # The fewest batches to read together: a single batch here takes 1.2 times as long as `known_runs`.
 RUN_COUNT_MIN = 2
-# Most bytes of batches to read together. They are read twice, so they and their columns should
-# fit into the processor's cache.
+# At most this many bytes of batches are read together. They are read twice, so they and their
+# columns should fit into the processor's cache.
 RUN_SIZE_MAX = 1 << 20
 
 
@@ -224,7 +224,7 @@ class _Gather:
         self._fixed = np.ndarray(self._shape, self._form, bytes(bits), 0, (distance, 0)).flatten()
 
     def is_equal(self, data: bytes | memoryview) -> bool | None:
-        """Return True if all bytes match, False if only bits that may differ do, else None."""
+        """Return True if all bytes are equal, False if only unchecked bits differ, else None."""
         from numpy import ndarray
 
         found = ndarray(self._shape, self._form, data, self._place, self._strides).tobytes()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 COUNT_MIN = 8
 # Batches with larger offset deltas are read in other ways: their columns would grow without limit.
 OFFSET_DELTA_END = 1 << 17
-# Runs are given up if there are more than RUNS_FREE, plus one for each RUN_LENGTH_MIN records.
+# A batch is read in another way if it has more runs than RUNS_FREE + records / RUN_LENGTH_MIN.
 RUN_LENGTH_MIN = 16
 RUNS_FREE = 3
 
@@ -51,9 +51,9 @@ RUNS_FREE = 3
 # a memoryview 6.6.
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
-# Of large records only the headers are copied, in runs of this many records or more: the copy needs
-# the import of numpy. Without the copy, the scan of varying batches of 500 to 900 x 1 KiB takes 1.6
-# times as long.
+# If the payload is not copied, the headers of runs of at least this many records are. This needs
+# the import of numpy. Without this copy, the scan of varying batches of 500 to 900 x 1 KiB takes
+# 1.6 times as long.
 PACKED_COUNT_MIN = 400
 PACKED_SIZE_MAX = 64
 
@@ -219,7 +219,7 @@ def _column(heads: Heads, place: int, count: int) -> bytes:
 
 
 def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
-    """End the run before the first record that differs from its first record in one of `places`."""
+    """End the run before a record that differs from the run's first one in one of `places`."""
     for place in places:
         column = _column(heads, place, run.count)
         first = column[:1]
@@ -368,7 +368,7 @@ OFFSET_STARTS = (
 def _offset_column(size: int, place: int, known: Known) -> bytes:
     """Return byte `place` of the varint of every offset delta whose varint has `size` bytes.
 
-    A delta d is written as 2 * d, so the first byte has its low 6 bits, each later byte 7 more.
+    A delta d is written as 2 * d: the first byte has the low 6 bits of d, each later byte 7 more.
     """
     column = known.offset_columns.get((size, place))
     if column is None:

@@ -135,8 +135,8 @@ class Shape:
 
         Return None if the records at `position` do not have this shape.
         """
-        # One call of struct cuts out the bytes around the fields, another the fields: splitting the
-        # result of a single call takes longer.
+        # One call of struct cuts out the bytes around the fields, another call cuts out
+        # the fields: splitting the result of a single call takes longer.
         deltas = self.deltas(data, position)
         if deltas is None:
             return None
@@ -282,7 +282,7 @@ def next_rows(
     several: bool = False,
     known: Known = KNOWN,
 ) -> RunRows | None:
-    """Return the records of the batch at `position`, with `several` also of later ones; or None.
+    """Return the records of the batch at `position`, and of later ones if `several`; or None.
 
     The result has only batches that are whole, uncompressed and not transactional, have one shape,
     and begin at `offset` or later. Several batches have at most `count_max` records and consecutive
@@ -406,7 +406,7 @@ def alike_heads(
             break
         if dense and heads and head[0] != offset:
             break
-        # Check the checksum here: it brings the whole batch into the processor's cache for later.
+        # Check the checksum here: the check brings the whole batch into the processor's cache.
         checked = place + ATTRIBUTES_POSITION
         if check_crcs and crc32c(view[checked : place + places.step]) != head[2]:
             break

@@ -141,7 +141,7 @@ def _require_bytes(column: Sequence[Buffer | None], what: str) -> None:
 def _split_timestamps(
     timestamps: int | Sequence[int], count: int
 ) -> tuple[int, int, list[int] | None]:
-    """Return the base timestamp, the greatest timestamp, and the deltas, or None if all are 0."""
+    """Return the base timestamp, the greatest timestamp, and the deltas (None if all are 0)."""
     if isinstance(timestamps, int):
         return timestamps, timestamps, None
     assert len(timestamps) == count, (len(timestamps), count)

@@ -23,7 +23,7 @@ _NO_PRODUCER = (-1, -1, -1)
 class NotPlain(TypeError):
     """A column holds a value that is not `bytes` or None, or a timestamp that is not an `int`.
 
-    The `len` of other buffers may not be their size, and they may change during the encoding.
+    The `len` of another buffer can differ from its size, and it can change during the encoding.
     """
 
 
@@ -97,7 +97,7 @@ class BuiltBatch:
             if is_bare and (uniform := _encode_uniform(values, sizes)) is not None:
                 body = uniform
             else:
-                # Encode copies, because another thread may change the caller's lists meanwhile.
+                # Copy the lists first, because another thread may change them meanwhile.
                 values = _plain(values, bytes, type(None))
                 assert len(values) == count > 0, (len(values), count)
                 if keys is not None:

@@ -55,7 +55,7 @@ class AutoCommit:
         return max(self._next_ms - now_ms, 0)
 
     def begin(self, *, retries: bool) -> Commit:
-        """Begin a commit of the positions, without deleted topics: a broker would refuse those."""
+        """Begin a commit of the positions, except in deleted topics: a broker would refuse them."""
         offsets = consumed_offsets(self._parts.subscription)
         kept = {key: each for key, each in offsets.items() if not self._is_gone(key.topic)}
         return self._commits.begin(kept, retries=retries)

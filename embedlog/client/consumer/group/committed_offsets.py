@@ -47,7 +47,7 @@ class CommittedLookup:
         asker: Callable[[], ConsumerGroupMetadata],
         partitions: Iterable[TopicPartition],
     ) -> None:
-        """`asker` returns the identity to send: a consumer-protocol member's or only a group id."""
+        """`asker` returns the identity to send, which may be only a group id."""
         self._parts = parts
         self._lookup = lookup
         self._asker = asker
@@ -123,7 +123,7 @@ class CommittedLookup:
         return list(topics.values())
 
     def _take(self, response: OffsetFetchResponse) -> KafkaError | None:
-        """Store the offsets of an answer. If it has errors, only return the first."""
+        """Store the offsets of an answer, or none if it has errors; then return the first error."""
         answer = response.groups[0] if response.groups else response
         if answer.error_code:
             return error_for(answer.error_code, f"offsets of group {self._group_id!r}")

@@ -137,7 +137,7 @@ class ConsumerCoordinator:
         self._lookups = []
 
     def _check_topics(self) -> None:
-        """Raise the error of a subscribed topic, once for each metadata answer that has one."""
+        """Raise the error of a subscribed topic, once for each metadata answer with an error."""
         metadata = self._parts.metadata
         if not metadata.errors or metadata.answer_count == self._checked_answers:
             return

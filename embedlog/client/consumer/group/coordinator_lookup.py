@@ -1,4 +1,4 @@
-"""`CoordinatorLookup`: finds the broker that coordinates the group, again after it has moved."""
+"""`CoordinatorLookup`: finds the group's coordinator, and finds it again after it has moved."""
 
 from __future__ import annotations
 

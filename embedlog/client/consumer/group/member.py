@@ -26,7 +26,7 @@ if TYPE_CHECKING:
             """Time of the last heartbeat; None before the first."""
 
         def polled(self, now_ms: int) -> None:
-            """Note that the user polls."""
+            """Start max.poll.interval.ms again, because the user polls."""
 
         def advance(self, now_ms: int) -> int | None:
             """Join and rebalance as needed. Requires: the user's thread.
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
             """Return the exception for a refused commit that a retry cannot cure."""
 
         def subscription_changed(self) -> None:
-            """Note that the user subscribed to other topics."""
+            """React to a new subscription: the user subscribed to other topics."""
 
         def request_rejoin(self, reason: str) -> None:
             """Make the group rebalance."""

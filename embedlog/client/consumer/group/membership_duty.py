@@ -67,7 +67,7 @@ class MembershipDuty:
             self._scheduler.notify(self)  # the duty may be asleep for the old, longer interval
 
     def join(self) -> None:
-        """Wait for the thread to end. Requires: `stop` was called, the caller lacks `turn`."""
+        """Wait for the thread to end. Call `stop` first, and do not hold `turn` meanwhile."""
         if self._thread is not None:
             self._thread.join(_JOIN_MAX_MS)
             self._thread = None

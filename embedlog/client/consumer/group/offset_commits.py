@@ -232,7 +232,7 @@ class OffsetCommits:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
 
     def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
-        """Return the first error that a retry cannot cure, or else the first error, or None."""
+        """Return the first error, preferably one that a retry cannot cure; None without errors."""
         refusal: KafkaError | None = None
         for topic in response.topics:
             name = topic.name or self._parts.metadata.names_by_id.get(topic.topic_id, "")

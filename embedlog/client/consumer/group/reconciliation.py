@@ -65,8 +65,8 @@ class Reconciliation:
     def advance(self, now_ms: int) -> int | None:
         """Take over the partitions of the target, except in topics that the metadata lacks.
 
-        Revoked positions are committed first: while that lasts, returns the milliseconds that the
-        commit may still take. Returns None once the partitions are taken over.
+        First commits the positions of revoked partitions; meanwhile, returns the milliseconds that
+        the commit may still take. Returns None once the partitions are taken over.
         """
         assert self._target is not None, self
         metadata = self._parts.metadata
@@ -99,8 +99,7 @@ class Reconciliation:
     def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
         """Commit before partitions are revoked, if auto commit is on.
 
-        Returns the milliseconds that the commit may still take; None if it has ended or none
-        was begun.
+        Returns the milliseconds that the commit may still take; None if no commit is open.
         """
         if not revoked:
             self._abandon_commit()

@@ -115,7 +115,7 @@ class TransactionCalls:
             raise manager.status.wrong_state(call)
 
     def saw(self, batch: ProducerBatch) -> None:
-        """Fail the transaction if a record just sent was refused before it came into a batch."""
+        """Fail the transaction if `batch` has failed: its record was refused at once."""
         error = None if batch.outcome is None else batch.outcome.first_error()
         if error is not None:
             self._in_turn(lambda: self._refused(error))

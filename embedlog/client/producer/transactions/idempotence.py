@@ -8,8 +8,8 @@ The events of a batch change the numbers of its partition:
     out of order otherwise         the broker lost earlier records: a new epoch
     refused for good               the later numbers leave a gap: a new epoch
     given up without an answer     unresolved: no new batch is sent until every sent batch has an
-                                   outcome; if later numbers were acknowledged, so were these,
-                                   else a new epoch
+                                   outcome; if later numbers were acknowledged, the batch was
+                                   written, else a new epoch
     a new epoch                    the partition counts from 0, its batches are numbered anew
 
 Stricter than in Kafka's client: a partition gets its new epoch only when none of its batches is on
@@ -88,7 +88,7 @@ class IdempotentSequences(Sequences):
         return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """Return whether sending again helps; it may need a new epoch."""
+        """Return whether sending again helps, perhaps under a new epoch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch.base_sequence < 0:
             return False

@@ -4,7 +4,7 @@ A call changes the state and queues a request; the sender's passes send it. The 
 waits until every batch has an outcome, and brings the epoch of the next transaction. Before
 transaction.version 2 only an error requires a new epoch, which the producer requests after the
 abort. Stricter than in Kafka's client: it also requests one after a request whose answer was lost,
-as that request may arrive late and end the next transaction.
+because that request may arrive late and end the next transaction.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _S = TransactionState
 class TransactionManager:
     """The transactions of one producer. No method waits, none is thread-safe.
 
-    Other threads make these calls only while the sender makes no pass.
+    The sender's pass uses it; another thread may use it only while no pass runs.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RequestQueue:
-    """The queue of one producer, used in a pass or while no pass runs. No method waits."""
+    """One producer's queue. Use it in a pass, or while no pass runs. No method waits."""
 
     def __init__(self, context: TransactionContext) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class RequestQueue:
         self._context.add(request)
 
     def advance(self, now_ms: int) -> int | None:
-        """Take an answer that arrived, send the next request; return ms until time allows more."""
+        """Take an answer that arrived, send the next request; return ms until more can be sent."""
         while True:
             ended_by = self._context.status.error
             if ended_by is not None:

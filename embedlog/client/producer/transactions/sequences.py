@@ -5,10 +5,10 @@ in its partition. A retry carries the same numbers. See `idempotence` for their 
 transactions, `manager` with transactions.
 
 Two rules are stricter than in Kafka's client. Until the first batch of a partition is acknowledged
-no second one is sent: a broker that does not know the producer takes any number for its first, so
-the second batch could be written although the first was refused. And at most four batches follow
-one without an outcome, answered or not: a broker recognizes only the last five, and would refuse an
-older one for ever although it is written.
+no second one is sent: a broker that does not know the producer accepts any first number, so the
+second batch could be written although the first was refused. And after a batch without an outcome
+at most four more batches are sent, even if they are answered: a broker recognizes only the last
+five, and would refuse an older one for ever although it is written.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Sequences:
         raise AssertionError(self)
 
     def may_drain(self, batch: ProducerBatch) -> bool:
-        """Return whether this first batch of its queue may be sent now."""
+        """Return whether `batch`, the first of its queue, may be sent now."""
         raise AssertionError(self)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
@@ -167,7 +167,7 @@ class Sequences:
         sequences.in_flight[slot : slot + 1] = parts
 
     def _has_turn(self, batch: ProducerBatch) -> bool:
-        """Return whether this first batch of its queue may be sent now, in the order of numbers."""
+        """Return whether the order of numbers lets `batch`, the first of its queue, be sent now."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None:
             return True

@@ -59,7 +59,7 @@ CLOSED = frozenset((_S.UNINITIALIZED, _S.INITIALIZING, _S.READY))
 """The states without a transaction that a record could belong to."""
 
 OPEN = frozenset((_S.IN_TRANSACTION, _S.ABORTABLE_ERROR))
-"""The states with a transaction that closing the producer aborts."""
+"""The states in which closing the producer aborts its transaction."""
 
 _HINTS = {
     _S.UNINITIALIZED: "; call init_transactions first",
@@ -148,7 +148,7 @@ class TransactionStatus:
         elif self.state in VALID_PREVIOUS[_S.ABORTABLE_ERROR]:
             self.transition_to(_S.ABORTABLE_ERROR)
         else:
-            return told  # the transaction is being aborted, or was
+            return told  # the transaction is being aborted, or was aborted
         self.error = self.doom = told
         self.open.new_partitions.clear()
         return told

@@ -1,9 +1,9 @@
 """Sequences of a transactional producer: which batches may be sent, and the effects of their
 outcomes.
 
-A batch waits until its partition is part of the transaction: since transaction.version 2 the broker
-adds the partition itself; before, AddPartitionsToTxn does. A batch that fails ends its transaction,
-so no gap in the sequences needs mending: the next transaction has another epoch, and counts from 0.
+A batch waits until its partition is part of the transaction: with transaction.version 2 the broker
+adds it, below 2 AddPartitionsToTxn does. A batch that fails ends its transaction, so no gap in the
+sequences needs mending: the next transaction has another epoch, and counts from 0.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _CLASSES = {f"{_PACKAGE}UniformAssignor": "uniform", f"{_PACKAGE}RangeAssignor":
 
 
 def configured(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the assignors of `group.consumer.assignors`, given by name or Kafka's class, in order.
+    """Return the assignors' names, in order; group.consumer.assignors may name Kafka's classes.
 
     Raises:
         ConfigError: an assignor is unknown, or `names` is empty.

@@ -40,7 +40,7 @@ def assign(
 
 
 def _kept(members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> Holdings:
-    """Return the partitions that members keep; the first of two claimants keeps a partition."""
+    """Return the partitions that members keep; if two members claim one, the first keeps it."""
     order = {topic_id: index for index, topic_id in enumerate(partition_counts)}
     taken: set[TopicIdPartition] = set()
     holdings: Holdings = {}
@@ -71,8 +71,8 @@ def _deal_equal_shares(
         for partition in range(count)
     ]
     share, larger_count = divmod(len(everything), len(members))
-    # Some members get one partition more than `share`: first those that hold more than `share`,
-    # since each of them then loses one partition less.
+    # Some members get one partition more than `share`: first the members that hold more than
+    # `share`, because each of them then loses one partition less.
     by_size = sorted(holdings.values(), key=lambda held: len(held) <= share)
     shares = [share + (index < larger_count) for index in range(len(by_size))]
     for held, quota in zip(by_size, shares, strict=True):

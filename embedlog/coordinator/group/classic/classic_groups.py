@@ -39,7 +39,7 @@ class ClassicGroups:
         self.leaves = Leaves(groups, self.rebalances)
 
     def get_or_make(self, group_id: str) -> ClassicGroup:
-        """Return the group. Create it if it does not exist, for offsets alone.
+        """Return the group. If it does not exist, create it without members, to store offsets.
 
         Raises:
             GroupIdNotFound: the group is of another type.
@@ -77,8 +77,8 @@ class ClassicGroups:
     def loaded(self) -> None:
         """Start the sessions; rebalance groups that are too large or have lost their leader.
 
-        The record of a group names a leader that is no member if the broker stopped between a
-        member's leave and the rebalance after it (see `records.group_record`).
+        If the broker stopped between a member's leave and the rebalance after it, the group's
+        record names a leader that is not a member (see `records.group_record`).
         """
         size_max: int = self._context.config.group_max_size
         for group in self._groups.values():

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class GroupOperation(DelayedOperation):
     """Waits in `purgatory` for at most `delay_ms`.
 
-    The shard's lock guards both ends of the wait. Code that finds that the wait is over calls
-    `end`; if the time is up first, `time_is_up` runs as a write of the shard. A purgatory is
+    The shard's lock guards both ends of the wait. When the event occurs, the code that sees it
+    calls `end`; if the time is up first, `time_is_up` runs as a write of the shard. A purgatory is
     touched only after the lock is released, so another thread may run between the decision and the
     purgatory; therefore `end` marks the operation first.
 
@@ -83,7 +83,7 @@ class GroupOperation(DelayedOperation):
 
 
 class DelayedHeartbeat(GroupOperation):
-    """One session of a member, or of a given-out member id that has not joined yet (KIP-394).
+    """One session of a member, or of a client that got a member id but has not joined (KIP-394).
 
     A heartbeat only stores a new `deadline_ms`. A new operation for each heartbeat would have to
     enter and leave two lists and a timer. If the deadline has moved when the timer runs, the
@@ -118,7 +118,7 @@ class DelayedHeartbeat(GroupOperation):
             self.context.defer(self.watch)
 
     def watch(self) -> None:
-        """Enter the purgatory once, later only its timer, so that `run` comes at the deadline."""
+        """Schedule `run` for the deadline. Only the first call enters the purgatory's lists."""
         with self._lock:
             while not self.is_completed:
                 self._wakes_at_ms = deadline_ms = self.deadline_ms

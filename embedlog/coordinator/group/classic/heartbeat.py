@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _DEAD = GroupState.DEAD
 _PREPARING_REBALANCE = GroupState.PREPARING_REBALANCE
 
-# Shared by all successful heartbeats, as results and responses are never changed.
+# Shared by all successful heartbeats, because results and responses are never changed.
 _ALIVE: HeartbeatResult = Result((), HeartbeatResponse())
 _REBALANCING: HeartbeatResult = Result(
     (), HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)

@@ -2,7 +2,7 @@
 
     no member id    dynamic   answer with a new id, to join with it (KIP-394, from version 4)
                     static    a new member, or the successor of its instance id (KIP-345)
-    a given-out id            a new member
+    an id from that answer    a new member
     a member's id             by state: park, rebalance, or answer the present generation
 
 Errors are checked in this order, after the group id and the session time-out:
@@ -125,7 +125,7 @@ class Joins:
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
         """Return whether the group has room for the member.
 
-        Members keep their places. In a rebalance the members that join first get the places.
+        Outside a rebalance all members have room. In a rebalance the first ones to join have it.
         """
         size_max: int = self._context.config.group_max_size
         member = group.members.by_id.get(member_id)
@@ -137,7 +137,7 @@ class Joins:
         return True
 
     def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
-        """Refuse for lack of room. A member that joins again too late loses its place.
+        """Refuse the join because the group is full. A member that joins again too late is removed.
 
         As in Kafka, the rebalance of the others continues only when another member joins or the
         time is up.
@@ -174,8 +174,8 @@ class Joins:
 
     def _join_pending(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         if joining.request.group_instance_id is not None:
-            # The id was given out to a dynamic member, but this member is static: the client mixes
-            # up two ids.
+            # The coordinator made this id for a dynamic member, but this member is static: the
+            # client mixes up two ids.
             return joining.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._add(group, joining.request.member_id, joining)
 

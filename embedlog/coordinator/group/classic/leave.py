@@ -74,7 +74,7 @@ class Leaves:
         result: LeaveResult = Result()
         has_changed = any(answer.error_code == 0 for answer in answers)
         if has_changed and isinstance(group, ClassicGroup) and group.state != GroupState.EMPTY:
-            # As in Kafka the group also rebalances if only an id left that had not joined.
+            # As in Kafka the group rebalances even if the only id that left had not joined yet.
             left = ", ".join(each.member_id or str(each.group_instance_id) for each in answers)
             _log.info("members left group %s: %s", group.group_id, left)
             result = self._rebalances.prepare_or_complete(group, f"members left: {left}")

@@ -35,7 +35,7 @@ class Members:
         self.static_ids: dict[str, str] = {}
         """Instance id -> member id."""
         self.pending: dict[str, DelayedHeartbeat] = {}
-        """Sessions of member ids that were given out, but have not joined yet (KIP-394)."""
+        """Sessions of member ids that clients got, but have not joined with yet (KIP-394)."""
         self.pending_sync: set[str] = set()
         """Members of this generation that have not sent SyncGroup."""
         self.awaiting_join_count = 0
@@ -44,7 +44,7 @@ class Members:
 
     @property
     def have_all_joined(self) -> bool:
-        """Return whether every member has a parked join, and every given-out id has joined."""
+        """Return whether every member has a parked join, and no member id is `pending`."""
         return self.awaiting_join_count == len(self.by_id) and not self.pending
 
     @property

@@ -114,7 +114,7 @@ class Rebalances:
                 )
                 self.remove(group, member)
         if group.members.by_id and not group.members.elect_joined_leader():
-            # Not 0, which clients may choose: the wait would end in this call, again and again.
+            # At least 1 ms: clients may choose 0, but a wait of 0 would end here, again and again.
             self._await_joins(group, max(1, group.members.rebalance_timeout_ms))
             return Result()
         group.next_generation(self._context.wall_ms())

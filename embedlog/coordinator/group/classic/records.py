@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VALUE_VERSION = 3
-"""Value version of the records that are written: it has instance ids and is not yet flexible. All
-versions from 0 can be read."""
+"""Value version of the records that this file makes: it has instance ids and is not yet flexible.
+All versions from 0 can be read."""
 
 
 def group_record(
@@ -25,8 +25,8 @@ def group_record(
     """Return the record of the present generation; `assignments` by member id replace the members'
     own.
 
-    A leader that is not a member marks a group that lost a member and has not reassigned its
-    partitions: loading rebalances the group.
+    If the group lost a member and has not reassigned its partitions, the record's leader is not a
+    member, and loading rebalances the group.
     """
     name = group.protocol_name
     members = []

@@ -62,7 +62,7 @@ class ClassicMembers:
         request: JoinGroupRequest,
         version: int,
     ) -> JoinResult:
-        """Join, or join again for the next step."""
+        """Let a classic member join, or join again to get its next step."""
         try:
             return self._join(group, client, request, version)
         except KafkaError as error:

@@ -77,7 +77,7 @@ class ConsumerGroup(Group):
         return PROTOCOL_TYPE
 
     def state_name(self) -> str:
-        """Return the state; see the module. O(members): no change of a member has to update
+        """Return the state; see the module. O(members), so that a changed member need not update
         counters.
         """
         if not self.members:
@@ -218,7 +218,7 @@ class ConsumerGroup(Group):
 
 
 def _is_same_subscriber(one: ConsumerMember, other: ConsumerMember) -> bool:
-    """Return whether only epochs and partitions differ. Then no subscription changes."""
+    """Return whether the two differ only in epochs and partitions; then no subscription changes."""
     return (
         one.topics == other.topics
         and one.regex == other.regex

@@ -47,7 +47,7 @@ class ConsumerHeartbeats:
     def heartbeat(
         self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> HeartbeatResult:
-        """Join, stay or leave. Raise a KafkaError if the state does not allow it."""
+        """Let a member join, stay or leave. Raise a KafkaError if the state does not allow it."""
         known = assignors.configured(self._context.config.group_consumer_assignors)
         request_checks.check(request, version, known)
         if request.member_epoch < states.JOIN_EPOCH:

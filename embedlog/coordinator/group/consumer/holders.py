@@ -39,7 +39,7 @@ class Holders:
                     self._by_topic_id.pop(topic_id, None)
 
     def holder(self, topic_id: bytes, partition: int) -> str | None:
-        """Return the id of the member that holds a partition; None if there is none."""
+        """Return the id of the member that holds a partition; None if no member holds it."""
         holders = self._by_topic_id.get(topic_id)
         return None if holders is None else holders.get(partition)
 

@@ -60,7 +60,7 @@ class Membership:
     def static_member(
         self, group: ConsumerGroup, instance_id: str, member_id: str
     ) -> ConsumerMember:
-        """Return the member of an instance id, which must have that member id.
+        """Return the member of an instance id; check that it has the member id.
 
         Raises:
             UnknownMemberId: the instance id is unknown.

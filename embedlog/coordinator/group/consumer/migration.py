@@ -50,7 +50,7 @@ class Migration:
     # Classic to consumer
 
     def upgrade(self, found: Group, records: list[CoordinatorRecord]) -> ConsumerGroup:
-        """Return the consumer group for a classic group that a consumer member joins.
+        """Return the consumer group that replaces a classic group when a consumer member joins it.
 
         This adds the records of the change to `records`. The group exists once they are appended.
 

@@ -32,11 +32,11 @@ _MESSAGES = {
 """RE2's message -> the message of RE2/J, which Kafka uses. Equal messages are not listed."""
 
 _LOOK_BEHIND = "invalid perl operator: (?<"
-"""Start of RE2's message for a look-behind. RE2/J takes that for the start of a named group."""
+"""Start of RE2's message for a look-behind. RE2/J mistakes it for the start of a named group."""
 
 
 class ResolvedRegex(Value):
-    """The topics that a pattern matched, and the version of the metadata it was matched with."""
+    """The topics that a pattern matched, and the metadata version at that match."""
 
     topics: frozenset[str]
     version: int = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FIRST_VERSION_WITH_CLIENT_IDS = 1
-"""Before this version the coordinator made the id of a member that joined without one."""
+"""The first version that requires a member id to join; before it the coordinator can make one."""
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:

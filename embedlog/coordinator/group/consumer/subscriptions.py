@@ -38,7 +38,7 @@ class Subscriptions:
             _count_down(self.regexes, member.regex)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Return a member's topics: by name, and by its pattern."""
+        """Return the topics to which a member subscribes by name or by pattern."""
         if not member.regex:
             return member.topics
         return member.topics | self._matched(member.regex)

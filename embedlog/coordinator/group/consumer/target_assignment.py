@@ -32,7 +32,7 @@ def make_target_assignment(
     epoch: int,
     now_ms: int,
 ) -> TargetAssignment:
-    """Assign all subscribed partitions, with `updated` in place of its present member.
+    """Assign all subscribed partitions, with `updated` in place of the member's present state.
 
     Only changed assignments become records. O(members + partitions) for most assignors.
     """

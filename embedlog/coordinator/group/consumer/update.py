@@ -1,4 +1,4 @@
-"""One member's update by a heartbeat or a join, and all that follows from it.
+"""One member's update by a heartbeat or a join, and all its consequences.
 
     1. the member changed                   -> its metadata (type 5)
     2. its subscription, the topics, or the

@@ -40,7 +40,7 @@ _DEFAULT = -1
 
 
 class OffsetCommit:
-    """One request: the partitions already refused, and the ones to commit."""
+    """One OffsetCommit request, split into refused partitions and partitions to commit."""
 
     def __init__(
         self,

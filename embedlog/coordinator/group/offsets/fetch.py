@@ -47,7 +47,7 @@ class OffsetFetch:
     def answer(
         self, asked: OffsetFetchRequestGroup, group: Group | None
     ) -> OffsetFetchResponseGroup:
-        """Return the requested offsets, or all of them; `group` is None if it does not exist."""
+        """Return the requested offsets, or all of the group's; `group` is None if it is unknown."""
         if group is not None:
             try:
                 group.validate_offset_fetch(asked.member_id, asked.member_epoch)

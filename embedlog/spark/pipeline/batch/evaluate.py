@@ -137,7 +137,7 @@ class Evaluator:
 
 
 def _counts(judged: DataFrame, rules: list[Rule], watermark: Watermark | None = None) -> Any:
-    """Return one row: read, dead, unknown, newest, and `rule <name>` for each rule."""
+    """Return one row with columns read, dead, unknown, newest, and `rule <name>` for each rule."""
     has = set(judged.columns)
     columns = [
         f.count(f.lit(1)).alias("read"),

@@ -51,8 +51,8 @@ class BatchProcessor:
     ) -> BatchReport:
         """Process the records of one batch and write to all sinks.
 
-        With `scope` it is a replay: tables replace the rows and letters of these records, and other
-        sinks do not change.
+        With `scope` the batch is a replay: tables replace the rows and letters of these records,
+        and other sinks do not change.
 
         Raises:
             QualityFailed: a row broke a rule with the action `fail`; nothing was written.

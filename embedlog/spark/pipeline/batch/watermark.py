@@ -1,8 +1,8 @@
 """The pipeline's own watermark on event time, stored so that a repeated batch sees the same one.
 
 The watermark of a batch is the greatest event time of earlier batches minus the delay. An older row
-is late and becomes a dead letter, where Spark's own watermark would drop it silently. The file
-holds the greatest event time before and after the last batch, because it may be repeated:
+is late and becomes a dead letter; Spark's own watermark would drop it silently. The file holds the
+greatest event time before and after the last batch, because the batch may be repeated:
 
     watermark.json   {"app": ..., "version": 7, "before_ms": ..., "after_ms": ...}
 """

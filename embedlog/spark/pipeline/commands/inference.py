@@ -1,8 +1,8 @@
 """Infers a frozen schema from a sample of JSON rows, and widens it later.
 
 A column is nullable if a row of the sample lacks it or has null. Integers and fractions in one
-column make a double. All other mixtures are refused and both types named: a guess would silently
-turn the rows of one type into dead letters.
+column make a double. Every other mixture is an error that names both types: a guess would
+silently turn the rows of one type into dead letters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Avro: the writer's schema by id, resolved to the frozen reader's schema (fastavro).
 
-If Avro's rules cannot resolve the two schemas, the record is an error: a column whose type changed,
-or a missing column without a default.
+The record is an error if Avro's rules cannot resolve the two schemas: a column's type changed, or a
+missing column has no default.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AvroDecoder:
 
 
 class _Types:
-    """Converts Avro's types to a row's. Later fields may use named types by their names."""
+    """Converts Avro's types to a row's types. Remembers named types for later fields."""
 
     def __init__(self) -> None:
         self._named: dict[str, Type] = {}

@@ -148,7 +148,7 @@ def expect_kind(schema: RegisteredSchema, *kinds: str) -> None:
 
 
 def row_of(decode: Decode, schema: Any) -> Any:
-    """Return the type of the rows in values of `schema`; of Debezium's envelope, take `after`."""
+    """Return the type of the rows in values of `schema`; for Debezium's envelope, of `after`."""
     if decode.envelope != "debezium":
         return schema
     after = next((each for each in schema.fields if each.name == "after"), None)

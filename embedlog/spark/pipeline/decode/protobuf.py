@@ -2,8 +2,8 @@
 
 A descriptor is a `.proto` file, or a descriptor set written by protoc (`--include_imports
 --descriptor_set_out`). If a field's type changed, protobuf itself keeps the field as an unknown one
-and reads null. This decoder makes the record an error. It does the same if the writer's schema and
-the frozen one give a field number different kinds of types. Keys of maps become text.
+and reads null. This decoder makes the record an error; likewise if a field number has different
+kinds of types in the writer's schema and in the frozen one. Keys of maps become text.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class ReplayRange:
     to_time: str | None = None
     keys: tuple[str, ...] = ()
     archive: str | None = None
-    """A directory of records in Parquet to read instead of the topics."""
+    """If set, a directory of Parquet records, which is read instead of the topics."""
 
 
 class Replayer:
@@ -111,7 +111,7 @@ class Replayer:
         return self._run(records.where(self._condition(wanted, ends)), "replay")
 
     def redrive(self, where: str = "true", limit: int | None = None) -> BatchReport:
-        """Try the dead letters again for which the SQL expression `where` is true, oldest first.
+        """Try again the dead letters for which the SQL expression `where` is true, oldest first.
 
         Letters with `dead_letters.max_attempts` attempts stay. A record that fails again becomes a
         letter with one attempt more.
@@ -171,7 +171,7 @@ class Replayer:
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
         made = {"endingOffsets": offsets_json(self._limit)}
         if starts:
-            # Start partitions without a given start at their end: they are not replayed.
+            # A partition without a given start begins at its end: it is not replayed.
             all_starts = {each: starts.get(each, end) for each, end in self._limit.items()}
             made["startingOffsets"] = offsets_json(all_starts)
         elif wanted.from_time is not None:

@@ -79,7 +79,7 @@ class Runner:
             try:
                 return self._watch(query, stop_timeout_ms)
             finally:
-                # Spark reports batches after the query's end: wait, to get the last reports.
+                # Spark reports the last batches only after the query's end: wait for these reports.
                 _wait_until(lambda: listener.has_ended(query.runId), _TOLD_MS)
         finally:
             self._spark.streams.removeListener(listener)

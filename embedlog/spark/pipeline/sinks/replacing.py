@@ -20,7 +20,7 @@ from embedlog.spark.pipeline.tables.task_files import stage
 
 
 class ReplayScope(NamedTuple):
-    """The records that are read again: columns topic, partition, offset; and their bounds."""
+    """The coordinates (topic, partition, offset) of the replayed records, and their bounds."""
 
     coordinates: DataFrame
     bounds: Mapping[tuple[str, int], tuple[int, int]]

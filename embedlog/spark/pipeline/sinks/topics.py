@@ -40,7 +40,7 @@ def write_topic(
 
 
 def as_topic_rows(sink: Sink, rows: DataFrame) -> DataFrame:
-    """Return rows as key, value, headers and topic; without a column `value`, a row's JSON."""
+    """Return rows as key, value, headers and topic; a row without `value` gives its JSON."""
     own = [name for name in rows.columns if name not in (*INTERNAL, BROKEN)]
     if "value" in own:
         value = f.col("value").cast("binary")

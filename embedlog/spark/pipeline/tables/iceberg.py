@@ -1,9 +1,9 @@
 """Iceberg without a JAR: the tasks write Parquet, the driver commits with `pyiceberg`.
 
 One transaction adds files, removes others, and stores (query id, batch id) as a property of the
-table, which tells whether a batch is in it; the snapshot's summary has the pair as well. The
-catalogue is SQLite beside the table unless the sink's options name another one: `table` is the
-table's name there, and `catalog.<key>` are pyiceberg's settings.
+table. The property tells whether the table has a batch; the snapshot's summary has the pair. The
+catalogue is SQLite beside the table unless the sink's options name another catalogue: `table` is
+the table's name in it, and `catalog.<key>` are pyiceberg's settings.
 """
 
 from __future__ import annotations

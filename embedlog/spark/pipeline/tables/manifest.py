@@ -17,15 +17,15 @@ deleted. Removed data files are deleted an hour later, so a list of files stays 
 Delta through `deltalake` cannot replace this table:
 
     durability   a commit here is synced before it returns. `deltalake` 1.6 links its log file and
-                 syncs nothing, so a loss of power can undo a commit that it reported. The archive
+                 syncs nothing, so a loss of power can undo a finished commit. The archive
                  needs the sync: after its commit, retention deletes the records from the log.
     one commit   rows, dead letters and properties (the archive's offsets, the state of sessions)
-                 change together. Delta has one schema for each table, and no properties in a commit
-                 that outlive its log files. Its first commit needs a row.
+                 change together. Delta has one schema for each table, and a commit's properties are
+                 lost with its log file. The first commit needs a row.
     size         jobs and `read_table` need the extra `spark` only; `deltalake` is 134 MB more.
     readers      a reader without a library takes the paths in the JSON lines of `_log`.
 
-Time travel, and writers in other engines, are what Delta and Iceberg sinks are for.
+Use Delta or Iceberg sinks for time travel, and for writers in other engines.
 """
 
 from __future__ import annotations

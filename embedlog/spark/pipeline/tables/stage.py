@@ -1,9 +1,9 @@
 """The directory in which the tasks of one job write a table's files, until the job is done.
 
 Spark may run an attempt of a task again, or run two at once. The losing attempt may still write
-when the job is done; its process is killed some time later. So tasks write to a directory that the
-driver makes, and renames when the job is done. Tasks never make it: a late attempt cannot create a
-file, and the files that it has open are removed with the directory.
+when the job is done; its process is killed some time later. So the driver makes the directory, and
+renames it when the job is done. Tasks never make it: a late attempt cannot create a file, and the
+files that the attempt has open are removed with the directory.
 
     <table>/data/<application>-<version>-<random>.staging/<random>.parquet    while the job runs
     <table>/data/<application>-<version>-<random>.closed/...                  until it is cleared

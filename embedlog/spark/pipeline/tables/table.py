@@ -2,8 +2,8 @@
 
 A commit has a key: an application id (the query's id) and a version (the batch's id). The files of
 the winning tasks move to a directory of that key (see `tables.stage`), where readers do not see
-them; then one commit of the driver shows them and removes other files. A commit whose version is
-not greater than its application's last one was made before, and is skipped.
+them; then one commit of the driver shows them and removes other files. If a commit's version is
+not greater than its application's last version, the commit was made before and is skipped.
 
     <table>/data/<application>-<version>/[column=value/]<random>.parquet
 """
@@ -73,7 +73,7 @@ def prefix(app: str) -> str:
 def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int:
     """Remove files that `app` staged for versions after `after` and never committed.
 
-    Files of other applications stay, because those may be running. Tasks of `app` that outlived
+    Files of other applications stay: these applications may run. Tasks of `app` that outlived
     their driver find their stage closed. Return the count of removed directories.
     """
     files = files or real_runtime().files
