@@ -76,7 +76,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """Return the largest possible size of a batch of this record alone; Kafka limits this size."""
+    """Return the largest possible size of a batch of this record; max.request.size limits it."""
     size = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + _field_size(key) + _field_size(value)
     return size + _headers_exact_size(headers or ())
 

@@ -24,7 +24,7 @@ def holds_marker(files: Files, directory: str, *, in_any_boot: bool = False) -> 
         content = files.read(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return False
-    # Kafka's marker is valid: Kafka syncs first. An empty one is not: its bytes may be lost.
+    # Kafka's marker is valid: Kafka syncs first. An empty file is not: its bytes may be lost.
     is_foreign = b'"version"' in content and b'"bootId"' not in content
     is_same_boot = files.boot_id != "" and f'"bootId":"{files.boot_id}"'.encode() in content
     return is_foreign or (is_same_boot and not in_any_boot) or b'"synced":true' in content
