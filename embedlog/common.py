@@ -55,12 +55,17 @@ class Value:
     """
 
     _names: tuple[str, ...]
+    _name_set: frozenset[str]
 
     def __init_subclass__(cls) -> None:
         cls._names = tuple(cls.__annotations__)
+        cls._name_set = frozenset(cls._names)
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names, state = self._names, self.__dict__
+        if not values and named.keys() == self._name_set:
+            state.update(named)
+            return
         if len(values) > len(names):
             raise TypeError(f"{type(self).__name__} takes {len(names)} fields, got {len(values)}")
         state.update(zip(names, values, strict=False))
@@ -85,7 +90,7 @@ class Value:
         return type(other) is type(self) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash(tuple(self.__dict__.values()))
+        return hash(tuple([self.__dict__[name] for name in self._names]))
 
     def __repr__(self) -> str:
         fields = ", ".join([f"{name}={self.__dict__[name]!r}" for name in self._names])

@@ -82,7 +82,10 @@ def plain(image: MetadataImage) -> dict[str, Any]:
         "topics": {
             name: (
                 topic.topic_id,
-                [vars(partition) for partition in topic.partitions],
+                [
+                    {name: getattr(partition, name) for name in partition.__slots__}
+                    for partition in topic.partitions
+                ],
             )
             for name, topic in image.topics_by_name.items()
         },

@@ -139,7 +139,7 @@ def check(image: MetadataImage) -> None:
 
 def check_change(before: PartitionImage, after: PartitionImage, *, is_told: bool) -> None:
     """Check a partition against its former image."""
-    names = [name for name in vars(before) if getattr(before, name) != getattr(after, name)]
+    names = [name for name in before.__slots__ if getattr(before, name) != getattr(after, name)]
     assert is_told == bool(names), names
     assert after.partition_epoch == before.partition_epoch + bool(names), names
     loses = not set(before.replicas) <= set(after.replicas)
