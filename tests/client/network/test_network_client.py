@@ -359,6 +359,24 @@ def test_a_throttled_node_is_left_alone(channels: FakeChannels, runtime: SimRunt
     assert runtime.clock.monotonic_ms() - before == 700
 
 
+def test_a_queued_request_leaves_when_the_throttling_of_an_answer_ends(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = NetworkClient(
+        [("first", 1)],
+        {**parse(COMMON), "max.in.flight.requests.per.connection": 1},
+        runtime=runtime,
+        channels=channels,
+    )
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.throttle_ms = 700
+    first, second = (network.send(ANY_NODE, MetadataRequest(topics=None)) for _ in range(2))
+    finish(network, first)
+    before = runtime.clock.monotonic_ms()
+    assert network.wait(second, 10_000)
+    assert runtime.clock.monotonic_ms() - before == 700
+
+
 def test_only_so_many_requests_are_on_the_way(channels: FakeChannels, runtime: SimRuntime) -> None:
     network = NetworkClient(
         [("first", 1)],
