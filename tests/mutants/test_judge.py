@@ -137,13 +137,33 @@ def test_a_test_far_away_notices_in_a_wide_search(shop: Path) -> None:
     assert verdict.test == "tests/other/test_far.py::test_an_empty_basket"
 
 
+IMPATIENT = Stage(Speed("fast", FAST.marks, 2), ("tests/shop/test_till.py",), ())
+ENDLESS = """
+    import signal
+    def test_that_ignores_its_time_limit():
+        from embedlog.shop import till
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        till.total([], 0)
+    """
+
+
 @pytest.mark.slow
-def test_a_hanging_mutant_is_caught(shop: Path) -> None:
+def test_a_hanging_mutant_is_caught_by_the_time_limit_of_a_test(shop: Path) -> None:
     with Tree(shop) as tree:
-        impatient = Stage(Speed("fast", FAST.marks, 60, 3), ("tests/shop/test_till.py",), ())
-        verdict = judge.judge(HANG, tree, [impatient], Baseline())
-    assert verdict.hung
+        verdict = judge.judge(HANG, tree, [IMPATIENT], Baseline())
     assert verdict.test == "tests/shop/test_till.py::test_a_discount_is_taken_off"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [ENDLESS, "from embedlog.shop import till\ntill.total([], 0)\n"])
+def test_a_hang_that_no_test_ends_is_caught(shop: Path, text: str) -> None:
+    (shop / "tests/shop/test_till.py").write_text(textwrap.dedent(text))
+    with Tree(shop) as tree:
+        verdict = judge.judge(HANG, tree, [IMPATIENT], Baseline())
+    assert verdict.is_caught
+    assert verdict.hung
+    expected = "tests/shop/test_till.py::test_that_ignores" if text == ENDLESS else "pytest: "
+    assert verdict.test.startswith(expected)
 
 
 @pytest.mark.slow

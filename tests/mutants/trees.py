@@ -93,14 +93,18 @@ class Tree:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def pytest(self, *arguments: str, limit_s: float) -> Outcome:
-        """Run pytest in the copy until the first failure; raise Stopped after `stop`."""
+        """Run pytest in the copy until the first failure; raise Stopped after `stop`.
+
+        A test is cut after `limit_s`. If that does not help, or no test runs for twice this time,
+        the run has hung.
+        """
         told, log = self._home / "told", self._home / "log"
         told.write_text("")
         with log.open("wb") as output:
             self._process = process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "--color=no"),
-                    *("-p", "no:cacheprovider", "-p", "mutant_witness"),
+                    *("-p", "no:cacheprovider", "-p", "mutant_witness", f"--timeout={limit_s:g}"),
                     *("--hypothesis-seed=0", f"--basetemp={self._home / 'tests'}", *arguments),
                 ],
                 cwd=self.root,
@@ -139,14 +143,16 @@ class Tree:
 
     def _wait(self, process: subprocess.Popen[bytes], told: Path, limit_s: float) -> bool:
         """Wait for the end of the run; return whether it ended, or a test failed, in time."""
-        end = time.monotonic() + limit_s
-        has_failed = False
+        size, has_failed = 0, False
+        end = time.monotonic() + 2 * limit_s
         while time.monotonic() < end:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
                 return True
-            if not has_failed and "\nfail " in "\n" + told.read_text():
-                has_failed, end = True, min(end, time.monotonic() + GRACE_S)
+            if not has_failed and told.stat().st_size != size:
+                text = told.read_text()
+                size, has_failed = len(text), "\nfail " in f"\n{text}"
+                end = time.monotonic() + (GRACE_S if has_failed else 2 * limit_s)
         return has_failed
 
     def _environment(self, told: Path) -> dict[str, str]:
