@@ -142,7 +142,9 @@ class Story:
                     self._assign_three((topic, partition))
         if wait(lambda: not self._behind(), PEACE_S_MAX):
             return []
-        return [f"not in sync {PEACE_S_MAX} s after the last fault: {each}" for each in self._behind()]
+        return [
+            f"not in sync {PEACE_S_MAX} s after the last fault: {each}" for each in self._behind()
+        ]
 
     def _assign_three(self, place: Place) -> None:
         cluster = self.link.cluster
