@@ -7,8 +7,8 @@ Here threads, sockets, timers and clients are the real ones:
     clients.py   our clients in process and over TCP, and librdkafka, behind one interface
     actors.py    writers, transactions, readers, members of groups
     faults.py    kills, losses of power, restarts, disks, network, controller, moves, new topics
-    check.py     what has to hold in the end
-    story.py     one run of all of it
+    check.py     the promises, and their check
+    story.py     one run
 
 A run is not repeatable to the last step: its seed chooses the faults, threads choose the rest.
 """

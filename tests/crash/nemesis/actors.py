@@ -42,7 +42,7 @@ RECORDS_MAX = 8
 
 
 class Actor(threading.Thread):
-    """A client that lives in sessions: one that is `Broken` is followed by a new one."""
+    """A client. When it is `Broken`, it begins a new session with a new client object."""
 
     def __init__(self, name: str, link: Link, history: History, seed: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -205,7 +205,7 @@ class ReadingActor(Actor):
 
 
 class Member(Actor):
-    """A member of a group that commits what it has read."""
+    """A member of a group. It commits its positions, but not after each poll."""
 
     def __init__(
         self, group: Group, number: int, kind: str, link: Link, history: History, seed: str

@@ -1,4 +1,4 @@
-"""What has to hold at the end of a run.
+"""The promises that hold at the end of a run.
 
 acknowledged       is in the log at its offset, unless DeleteRecords, compaction or a new topic
                    removed it
@@ -6,7 +6,7 @@ every record       is in the log once at most, in the order of its writer, and w
 transaction        committed: all of it; aborted or left: none of it; unknown: all or none
 reader             offsets only rise; a record is what the log has at its offset; no record of
                    the log is left out; read_committed: nothing that was aborted
-member             begins at or after the last commit that the group was told to be stored
+member             begins at the last successful commit of the group, or later
 compacted          the last record of a key is the last acknowledged one, or a later one
 replicas           end at the same offset
 """

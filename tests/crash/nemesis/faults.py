@@ -324,7 +324,7 @@ class Nemesis(threading.Thread):
         self._say("the cluster is open again")
 
     def mend_all(self) -> None:
-        """Start what is down, so that the close is a clean one."""
+        """Start the controller and every broker, for a clean close."""
         if not self._cluster.controller.is_running:
             self._cluster.controller.start()
         self._cluster.network.heal()

@@ -1,4 +1,4 @@
-"""What the clients of one run did and saw. Threads append; the check reads at the end."""
+"""The actions and observations of all clients. Threads append; the check reads at the end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Group:
     def __init__(self, name: str) -> None:
         self.name = name
         self.committed: dict[Place, int] = {}
-        """The highest position of each partition that a member was told to be stored."""
+        """The highest successful commit of each partition."""
         self.got: dict[Place, set[int]] = {}
         self.broken: list[str] = []
         self._lock = threading.Lock()
@@ -100,7 +100,7 @@ class History:
     made_s: dict[str, float] = field(default_factory=dict)
     """When the present topic of that name was made."""
     trimmed: dict[Place, int] = field(default_factory=dict)
-    """The highest offset that was asked of DeleteRecords."""
+    """The highest offset of all DeleteRecords requests."""
 
     def write(self, writer: str, value: bytes, place: Place, key: bytes | None = None) -> Written:
         """Note a record before it is sent."""

@@ -220,7 +220,7 @@ class Story:
 
 
 def _stop(actors: list[Actor]) -> list[str]:
-    """Stop the actors, and return what does not end."""
+    """Stop the actors; return a line for each that does not end."""
     for actor in actors:
         actor.stop.set()
     deadline = time.monotonic() + PEACE_S_MAX
