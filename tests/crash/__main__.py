@@ -27,6 +27,7 @@ VERBS = {
     "sink": "committers, tasks, drivers and owners die while batches are written exactly once",
     "tables": "drivers and tasks die while tables of three formats are written exactly once",
     "spark": "drivers, workers and owners die under streaming queries of a real Spark",
+    "nemesis": "three brokers, our clients and librdkafka under all faults, in real time",
     "planted": "bugs planted on purpose are found by images, flips and faults",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""

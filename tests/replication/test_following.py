@@ -104,6 +104,24 @@ def test_a_replica_begins_at_the_leaders_log_start(make_brokers: MakeBrokers) ->
     assert brokers[2].values() == [b"7", b"8", b"9"]
 
 
+@pytest.mark.parametrize("start", range(4, 8))
+def test_a_replica_begins_within_the_batch_that_holds_the_leaders_log_start(
+    make_brokers: MakeBrokers, start: int
+) -> None:
+    brokers = make_brokers(2)
+    brokers.controller.create(1)
+    brokers.append(1, *[b"%d" % number for number in range(4)])
+    brokers.append(1, *[b"%d" % number for number in range(4, 8)])
+    brokers.append(1, b"8")
+    brokers[1].partition().delete_records(start)
+    brokers.controller.change(replicas=(1, 2))
+    brokers.run(2_000)
+    log = brokers[2].partition().log
+    assert brokers.state().isr == (1, 2)
+    assert (log.offsets.log_start_offset, log.log_end_offset) == (start, 9)
+    assert log.segments[0].base_offset == 4
+
+
 def test_a_replica_follows_the_leaders_log_start(make_brokers: MakeBrokers) -> None:
     brokers = make_brokers()
     brokers.controller.create(1, 2, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.storage.log.gaps import EVERYWHERE
 from embedlog.storage.log_values import LogAppendInfo
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import CorruptBatch
 
@@ -23,6 +24,9 @@ def append_as_follower(
     batches behind it, are left out (KAFKA-18723). An incomplete batch at the end is ignored.
     `now_ms` is wall time. Requires: the partition lock.
 
+    The leader's log may begin within a batch (DeleteRecords). An empty log that begins at the same
+    offset takes the whole batch: it starts over at the batch's base offset, as Kafka's followers.
+
     Raises:
         CorruptMessage: a checksum or the structure is wrong. Nothing was appended.
         UnknownServerError: the offsets do not increase, or begin below the log end offset. Nothing
@@ -35,6 +39,8 @@ def append_as_follower(
     view = memoryview(records)
     start = log.log_end_offset
     batches = _checked(log, view, start, leader_epoch)
+    if batches and batches[0].base_offset < start:
+        truncate_fully_and_start_at(log, batches[0].base_offset)
     if not batches:
         return LogAppendInfo((start, start - 1, -1, log.offsets.log_start_offset, False, -1, 0))
     if log.offsets.gaps_below != EVERYWHERE and _has_gap(batches, start):
@@ -67,6 +73,12 @@ def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
     return False
 
 
+def _begins_within(log: Log, batch: RecordBatch) -> bool:
+    """Return whether the log is empty, and begins at a record of the batch behind the first."""
+    start = log.log_end_offset
+    return log.offsets.log_start_offset == start and batch.base_offset < start <= batch.last_offset
+
+
 def _checked(
     log: Log, view: memoryview, next_offset: int, leader_epoch: int | None
 ) -> list[RecordBatch]:
@@ -82,7 +94,8 @@ def _checked(
             if leader_epoch is not None and batch.partition_leader_epoch > leader_epoch:
                 break
             batch.check_crc()
-            if batch.base_offset < next_offset or batch.last_offset_delta < 0:
+            begins_late = not batches and _begins_within(log, batch)
+            if batch.base_offset < next_offset and not begins_late or batch.last_offset_delta < 0:
                 raise errors.UnknownServerError(
                     f"Out of order offsets in append to {log.topic_partition}: batch at "
                     f"{batch.base_offset}..{batch.last_offset}, expected {next_offset} or later"
