@@ -17,11 +17,9 @@ from embedlog.cluster.cluster import Cluster
 from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport
+from tests.client.scripted_broker import PASS as PASS
 from wire.registry import response_class
 from wire.schema import declaration
-
-PASS = object()
-"""The result of a fault that lets the broker answer."""
 
 
 class FaultyCluster:
