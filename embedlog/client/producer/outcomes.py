@@ -52,6 +52,7 @@ _MAY_BE_WRITTEN = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
 """After these errors nobody knows whether the records are in the log."""
@@ -79,6 +80,7 @@ class BatchOutcomes:
         self._disk_error = transport.disk_error if transport.in_process else None
         self._transactions = transactions
         self._retries: int = settings["retries"]
+        self._awaits_all: bool = settings["acks"] in {"all", "-1"}
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._batch_size: int = settings["batch.size"]
         self._backoff = Backoff.of_retries(settings, transport.runtime.random)
@@ -183,7 +185,9 @@ class BatchOutcomes:
         code = error.code
         if code in STALE_METADATA or code == ErrorCode.REQUEST_TIMED_OUT:
             self._metadata.request_update()
-        if code in _MAY_BE_WRITTEN:
+        # With acks=all another leader may take over while written records wait for the replicas.
+        was_deposed = code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._awaits_all
+        if was_deposed or code in _MAY_BE_WRITTEN:
             batch.may_be_written = True
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self.split(batch, batch.size // 2 if batch.is_split_product else self._batch_size)
