@@ -28,6 +28,8 @@ class FaultyCluster:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.requests: list[Any] = []
+        self.context: RequestContext | None = None
+        """The context of the last request."""
         self.faults: list[Callable[[Any], Any]] = []
         self.versions = dict(dispatch.VERSIONS)
         """The versions that the broker announces to clients that connect from here on."""
@@ -46,6 +48,7 @@ class FaultyCluster:
 
     def _handle(self, context: RequestContext, request: Any) -> Any:
         self.requests.append(request)
+        self.context = context
         for fault in list(self.faults):
             answer = fault(request)
             if answer is not PASS:

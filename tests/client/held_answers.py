@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from embedlog.broker.context import RequestContext
 from embedlog.runtime.pending import Pending
 from tests.client.faulty_cluster import FaultyCluster
 from tests.client.scripted_broker import PASS, ScriptedBroker
-from wire.schema import declaration
 
 
 class HeldAnswers:
@@ -55,7 +53,6 @@ class HeldAnswers:
     def _answer_to(self, request: Any) -> Any:
         if isinstance(self._broker, ScriptedBroker):
             return self._broker.answer(request)
-        declared = declaration(type(request))
-        assert declared.api is not None
-        context = RequestContext(declared.api, declared.last_version)
+        context = self._broker.context
+        assert context is not None
         return self._broker.cluster.broker().core.handle(context, request)
