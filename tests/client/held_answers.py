@@ -46,6 +46,10 @@ class HeldAnswers:
         else:
             pending.complete(answer)
 
+    def release_every(self, delay_ms: int) -> None:
+        """From now on, let one held answer arrive every `delay_ms`, while time passes."""
+        self._broker.runtime.scheduler.add(_Releases(self, delay_ms))
+
     def fail(self, error: Exception, number: int = 0) -> None:
         """End a held request as a broken connection would; the broker has done its work."""
         self.held.pop(number)[2].fail(error)
@@ -56,3 +60,21 @@ class HeldAnswers:
         context = self._broker.context
         assert context is not None
         return self._broker.cluster.broker().core.handle(context, request)
+
+
+class _Releases:
+    """A duty that lets held answers arrive."""
+
+    def __init__(self, late: HeldAnswers, delay_ms: int) -> None:
+        self._late = late
+        self._delay_ms = delay_ms
+        self._next_ms: int | None = None
+
+    def run_once(self, now_ms: int) -> int:
+        if self._next_ms is None:
+            self._next_ms = now_ms + self._delay_ms
+        if now_ms >= self._next_ms:
+            self._next_ms = now_ms + self._delay_ms
+            if self._late.held:
+                self._late.release()
+        return self._next_ms - now_ms
