@@ -96,8 +96,8 @@ class CoordinatorCalls:
         a group's coordinator is unavailable, has moved or is loading, the request is repeated until
         the time is over; then the result is the coordinator's error.
 
-        Coordinators are asked in parallel; groups of one that does not answer have the error
-        RequestTimedOut.
+        The requests are sent in parallel. If a coordinator does not answer, its groups have the
+        error RequestTimedOut.
 
         Raises:
             TimedOut: no coordinator answers, or the broker that looks them up does not.
