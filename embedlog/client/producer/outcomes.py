@@ -122,9 +122,18 @@ class BatchOutcomes:
         metrics.throttled(response.throttle_time_ms)
         answers = by_partition(response, {batch.topic_id: batch.topic for batch in batches})
         if any(answer.error_code for answer in answers.values()):
-            self._metadata.learn_leaders(*leaders_in(response, answers))
+            leaders, endpoints = leaders_in(response, answers)
+            for batch in batches:
+                if self._is_of_former_topic(batch):
+                    leaders.pop((batch.topic, batch.partition), None)
+            self._metadata.learn_leaders(leaders, endpoints)
         for batch in batches:
             self.answered(batch, answers.get((batch.topic, batch.partition)), now_ms)
+
+    def _is_of_former_topic(self, batch: ProducerBatch) -> bool:
+        """Return whether the topic was made anew after the attempt: its epochs begin again."""
+        info = self._metadata.topics.get(batch.topic)
+        return info is not None and info.topic_id != batch.topic_id
 
     def attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
         """Handle an attempt that ended with an error instead of an answer."""

@@ -1,4 +1,4 @@
-"""An answer counts only for the question and the state in which it was asked.
+"""An answer counts only for its question, and only while the asker is in the same state.
 
 Each test asks, changes the state, and lets the answer arrive afterwards.
 """
@@ -399,6 +399,24 @@ def test_a_fetch_answered_during_a_pause_is_kept(broker: Broker, late: HeldAnswe
         consumer.resume(HERE)
         assert offsets(consumer, timeout_ms=0) == [0, 1]
         assert len(broker.of_kind(FetchRequest)) == 1
+
+
+def test_a_fetch_of_a_topic_that_was_made_anew_is_dropped(
+    broker: Broker, late: HeldAnswers
+) -> None:
+    with reader(broker, HERE) as consumer:
+        consumer.seek(HERE, 0)
+        late.hold(FetchRequest)
+        consumer.poll(0)
+        for topic in late.held[0][1].responses:
+            topic.topic = ""  # answers name topics by id
+        broker.ids["x"] = bytes([77]) * 16
+        broker.logs[tuple(HERE)].clear()
+        broker.append("x", 0, build_batch([b"new"], timestamps=1000))
+        broker.runtime.clock.advance(2_000)  # type: ignore[attr-defined]
+        assert not consumer.poll(0)
+        late.release()
+        assert [bytes(record.value or b"") for record in consumer.poll(300)] == [b"new"]
 
 
 @pytest.mark.parametrize("code", [1, 29])

@@ -17,6 +17,7 @@ from wire.records import RecordBatch
 from wire.schemas.init_producer_id import InitProducerIdRequest
 from wire.schemas.metadata import MetadataRequest
 from wire.schemas.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -175,6 +176,26 @@ def test_the_answer_about_a_topic_that_was_made_anew_is_known_by_the_old_id(
         assert len(broker.of_kind(MetadataRequest)) > before
         late.release()
         assert future.result()[0].offset == 1
+
+
+def test_the_leader_of_a_former_topic_is_not_that_of_the_next(
+    broker: ScriptedBroker, late: HeldAnswers
+) -> None:
+    """The leader epochs of a topic that was made anew begin again: a higher one is not newer."""
+    with Producer(broker.transport(), metadata_max_age_ms=1_000) as producer:
+        producer.send("one", b"first").result()
+        late.hold(ProduceRequest)
+        future = producer.send_batch("one", [b"x"])
+        assert not future.done()
+        broker.ids["one"] = bytes([77]) * 16
+        pass_time(broker, 2_000)
+        request, _, pending = late.held.pop()
+        answer = refused(request, 6)
+        (moved,) = answer.responses[0].partition_responses
+        moved.current_leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=7)
+        pending.complete(answer)
+        assert future.result()
+        assert producer.partitions_for("one")[0].leader_epoch == 0
 
 
 def test_a_producer_id_that_comes_late_is_used_by_the_next_record(
