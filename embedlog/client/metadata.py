@@ -119,6 +119,7 @@ class Metadata:
         self.change_count = 0
         """Counts answers, and the changes of leaders that other responses reported (KIP-951)."""
         self.full_version = 0
+        """Number of the last answered request that asked about all topics."""
         self.on_news: Callable[[], object] | None = None
         """Called after every answer, and after a change of leaders."""
         self.failure: KafkaError | None = None
@@ -321,7 +322,9 @@ class Metadata:
         self.change_count += 1
         if self.on_news is not None:
             self.on_news()
-        self.full_version += was_all
+        number = self.wanted.answered = self.wanted.question_count
+        if was_all:
+            self.full_version = number
         # `_merged` keeps the object of an unchanged topic, so this comparison is cheap.
         return before != (self.cluster.addresses, topics, errors.keys())
 

@@ -33,6 +33,11 @@ class WantedTopics:
         """The topics, and the time of their last use. Other objects only read it."""
         self.new: set[str] = set()
         """Topics of `used` that no request has asked about yet. Other objects only read it."""
+        self.question_count = 0
+        """Number of the last request."""
+        self.answered = 0
+        """Number of the last request that got an answer. A call that wants an answer to its own
+        request waits until this exceeds the `question_count` from before the call."""
         self._asks_all = False
         self.follows_all = False
         self.in_use: Callable[[], Iterable[str]] = tuple
@@ -75,6 +80,7 @@ class WantedTopics:
         """Return the next request: only about new topics, or about all wanted ones."""
         from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
+        self.question_count += 1
         asks_all, self._asks_all = self.are_all, False
         is_partial = only_new and not asks_all
         topics: list[MetadataRequestTopic] | None = None

@@ -72,5 +72,6 @@ def test_internal_and_unknown_topics(client: Client) -> None:
     internal = delete(client, (made.name, made.topic_id), 0)
     assert internal == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
     unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert delete(client, (made.name, made.topic_id), 0, partition=9) == unknown
     assert delete(client, ("nowhere", b""), 0) == unknown
     assert delete(client, filled(client), 0, partition=9) == unknown

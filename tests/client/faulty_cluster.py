@@ -17,11 +17,9 @@ from embedlog.cluster.cluster import Cluster
 from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport
+from tests.client.scripted_broker import PASS as PASS
 from wire.registry import response_class
 from wire.schema import declaration
-
-PASS = object()
-"""The result of a fault that lets the broker answer."""
 
 
 class FaultyCluster:
@@ -30,6 +28,8 @@ class FaultyCluster:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.requests: list[Any] = []
+        self.context: RequestContext | None = None
+        """The context of the last request."""
         self.faults: list[Callable[[Any], Any]] = []
         self.versions = dict(dispatch.VERSIONS)
         """The versions that the broker announces to clients that connect from here on."""
@@ -48,6 +48,7 @@ class FaultyCluster:
 
     def _handle(self, context: RequestContext, request: Any) -> Any:
         self.requests.append(request)
+        self.context = context
         for fault in list(self.faults):
             answer = fault(request)
             if answer is not PASS:

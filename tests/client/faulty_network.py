@@ -256,17 +256,23 @@ class FaultyBroker:
     """Makes a cluster's broker refuse produce requests by plan, before or after writing.
 
     6 NOT_LEADER_OR_FOLLOWER, 19 NOT_ENOUGH_REPLICAS, 3 UNKNOWN_TOPIC_OR_PARTITION write nothing;
-    7 REQUEST_TIMED_OUT, 20 NOT_ENOUGH_REPLICAS_AFTER_APPEND come after the records are in the log.
-    10 MESSAGE_TOO_LARGE is for all batches of several records above a size.
+    7 REQUEST_TIMED_OUT, 20 NOT_ENOUGH_REPLICAS_AFTER_APPEND come after the records are in the log,
+    and so may 6 NOT_LEADER_OR_FOLLOWER and 56 KAFKA_STORAGE_ERROR.
+    10 MESSAGE_TOO_LARGE is for all batches of several records above a size. Before a request the
+    broker may forget all but the last batch of its producer, like Kafka's broker at a restart.
     """
 
     BEFORE = (6, 19, 3)
-    AFTER = (7, 20)
+    AFTER = (7, 20, 6, 56)
     BATCH_SIZE_MAX = 280
 
-    def __init__(self, cluster: Cluster, random: Random, rate: int) -> None:
+    def __init__(
+        self, cluster: Cluster, random: Random, rate: int, *, forgetting_rate: int = 0
+    ) -> None:
         self._below = random.below
         self._rate = rate
+        self._forgetting_rate = forgetting_rate
+        self._replicas = cluster.broker().core.replica_manager
         self._handle = cluster.broker().core.handle
         cluster.broker().core.handle = self.handle  # type: ignore[method-assign]
 
@@ -274,6 +280,8 @@ class FaultyBroker:
         if not isinstance(request, ProduceRequest):
             return self._handle(context, request)
         is_calm = self._below(1000) >= self._rate
+        if self._forgetting_rate and self._below(1000) < self._forgetting_rate:
+            self._forget(request)
         refused = [self._take_some(topic, is_calm) for topic in request.topic_data]
         answer = self._handle(context, request)
         assert not isinstance(answer, Pending)
@@ -281,6 +289,15 @@ class FaultyBroker:
             self._spoil(answer)
         answer.responses += refused
         return answer
+
+    def _forget(self, request: ProduceRequest) -> None:
+        (topic,) = request.topic_data
+        for data in topic.partition_data:
+            log = self._replicas.partition("t", data.index).log
+            producer_id = RecordBatch(memoryview(bytes(data.records))).producer_id
+            entry = log.transactions.producers.get(producer_id)
+            if entry is not None:
+                entry.batches = entry.batches[-1:]
 
     def _spoil(self, answer: Any) -> None:
         answer.throttle_time_ms = self._below(50) * self._below(2)

@@ -25,13 +25,22 @@ LONGEST_MS = 20_000
 class Run:
     """One producer's life under faults, and its outcomes."""
 
-    def __init__(self, seed: int, *, rate: int, broker_rate: int, **settings: Any) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        rate: int,
+        broker_rate: int,
+        forgetting_rate: int = 0,
+        **settings: Any,
+    ) -> None:
         self.draw = seeded(seed + 1000)
         runtime = sim_runtime(seed)
         self.cluster = Cluster(runtime=runtime)
         self.cluster.create_topic("t", partitions=PARTITIONS)
         self.plan = Plan(seeded(seed + 2000), rate)
-        FaultyBroker(self.cluster, seeded(seed + 3000), broker_rate)
+        random = seeded(seed + 3000)
+        FaultyBroker(self.cluster, random, broker_rate, forgetting_rate=forgetting_rate)
         settings = {"linger_ms": 0, "request_timeout_ms": 2_000, "batch_size": 300, **settings}
         self.runtime = runtime
         self.transport = FaultyTransport(self.cluster, self.plan, **settings)
@@ -175,4 +184,11 @@ def test_what_fails_for_lack_of_time_is_written_at_most_once_in_300_runs() -> No
 @pytest.mark.parametrize("seed", range(300, 310))
 def test_what_runs_out_of_retries_is_written_at_most_once(seed: int) -> None:
     run = _run(seed, rate=150, retries=1)
+    run.check_at_most_once()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400, 430))
+def test_what_a_broker_has_forgotten_is_written_at_most_once(seed: int) -> None:
+    run = _run(seed, rate=150, forgetting_rate=300, delivery_timeout_ms=20_000)
     run.check_at_most_once()

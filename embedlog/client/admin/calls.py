@@ -14,7 +14,7 @@ from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     from embedlog.client.settings import Settings
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
     from wire.schema import R, Request
 
+    K = TypeVar("K")
     V = TypeVar("V")
 
 _ASK_ANOTHER_LEADER = frozenset(
@@ -111,29 +112,47 @@ class AdminCalls:
         outcomes: dict[int, R | KafkaError] = {}
         left = list(requests)
         for _ in range(self._retries + 1):
-            sent: dict[int, Pending[R]] = {}
-            for node_id in left:
-                try:
-                    self._find(node_id, deadline)
-                except KafkaError as error:
-                    outcomes[node_id] = error
-                else:
-                    sent[node_id] = self._transport.send(node_id, requests[node_id])
-            for node_id, pending in sent.items():
-                try:
-                    self._await(pending, deadline, requests[node_id], None)
-                    outcomes[node_id] = pending.result()
-                except KafkaError as error:
-                    outcomes[node_id] = error
-                except TimedOut as error:
+            asked = [(node_id, requests[node_id], None) for node_id in left]
+            for node_id, outcome in zip(left, self.at_once(asked, deadline), strict=True):
+                if isinstance(outcome, TimedOut):
                     last = outcomes.get(node_id)
-                    text = f"{error}{because(last) if isinstance(last, KafkaError) else ''}"
+                    text = f"{outcome}{because(last) if isinstance(last, KafkaError) else ''}"
                     outcomes[node_id] = errors.RequestTimedOut(text)
-            left = [node_id for node_id in sent if _is_retriable(outcomes[node_id])]
+                else:
+                    outcomes[node_id] = outcome
+            left = [node_id for node_id in left if _is_retriable(outcomes[node_id])]
             if not left or not self.left_ms(deadline):
                 break
             self.metadata.request_update()
             self.sleep(deadline)
+        return outcomes
+
+    def at_once(
+        self, requests: Sequence[tuple[int, Request[R], int | None]], deadline: int
+    ) -> list[R | KafkaError | TimedOut]:
+        """Send requests, (node id, request, version), in parallel; return each response or error.
+
+        TimedOut stands for a broker that did not answer by `deadline`.
+
+        Raises:
+            TimedOut: no broker returned the metadata in time.
+        """
+        sent: list[Pending[R]] = []
+        for node_id, request, version in requests:
+            try:
+                self._find(node_id, deadline)
+            except KafkaError as error:
+                sent.append(Pending())
+                sent[-1].fail(error)
+            else:
+                sent.append(self._transport.send(node_id, request, version=version))
+        outcomes: list[R | KafkaError | TimedOut] = []
+        for (_, request, _), pending in zip(requests, sent, strict=True):
+            try:
+                self._await(pending, deadline, request, None)
+                outcomes.append(pending.result())
+            except (KafkaError, TimedOut) as error:
+                outcomes.append(error)
         return outcomes
 
     def node_ids(self, timeout_ms: int | None) -> list[int]:
@@ -170,17 +189,23 @@ class AdminCalls:
         return newest_common(kind, served.get(api_key))
 
     def until_described(self, names: list[str], timeout_ms: int) -> None:
-        """Request metadata of topics and wait until each topic has an answer or an error."""
+        """Request metadata of topics and wait until each topic has an answer or an error.
+
+        The answer to an earlier request does not count, because it may be outdated.
+        """
         metadata = self.metadata
-        metadata.unlearn(names)
+        asked_before = metadata.wanted.question_count
         for name in names:
             metadata.want(name)
         metadata.want_now()
         metadata.request_update()
-        self.drive(
-            lambda: all(name in metadata.topics or name in metadata.errors for name in names),
-            timeout_ms,
-        )
+
+        def are_described() -> bool:
+            if metadata.wanted.answered <= asked_before:
+                return False
+            return all(name in metadata.topics or name in metadata.errors for name in names)
+
+        self.drive(are_described, timeout_ms)
         metadata.wanted.forget(names)
 
     def to_leaders(
@@ -193,48 +218,58 @@ class AdminCalls:
         """Send requests to the partitions' leaders; return each partition's value or error.
 
         `take(response)` returns (error code, value) by partition. A partition whose leader has
-        moved is requested again.
+        moved is requested again. One whose leader does not answer has the error RequestTimedOut.
+
+        Raises:
+            TimedOut: no leader answered, or no broker returned the metadata.
         """
         outcomes: dict[TopicPartition, V | KafkaError] = {}
         left = list(items)
         deadline = self.deadline(timeout_ms)
+        silent: dict[TopicPartition, TimedOut] = {}
         while left:
             names = sorted({key.topic for key in left})
-            self.until_described(names, self.left_ms(deadline))
-            by_leader: dict[int, list[TopicPartition]] = {}
-            again: list[TopicPartition] = []
-            for key in left:
-                leader = self.metadata.leader(*key)
-                if leader is not None:
-                    by_leader.setdefault(leader.leader, []).append(key)
-                elif key.topic in self.metadata.topics:
-                    again.append(key)
-                    outcomes[key] = errors.UnknownTopicOrPartition(str(key))
+            try:
+                self.until_described(names, self.left_ms(deadline))
+            except TimedOut:
+                if not outcomes:
+                    raise
+                break  # each partition has its outcome of the last attempt
+            by_leader, again = self._by_leader(left, outcomes)
+            requests = [(node_id, request_for(keys), None) for node_id, keys in by_leader.items()]
+            found = self.at_once(requests, deadline)
+            for keys, response in zip(by_leader.values(), found, strict=True):
+                if isinstance(response, TimedOut):
+                    silent.update(dict.fromkeys(keys, response))
+                    for key in keys:
+                        outcomes.pop(key, None)
+                elif isinstance(response, KafkaError):
+                    outcomes.update(dict.fromkeys(keys, response))
+                    again += keys if response.retriable else []
                 else:
-                    outcomes[key] = self.metadata.errors[key.topic]
-            for node_id, keys in by_leader.items():
-                try:
-                    answers = take(self.attempt(node_id, request_for(keys), deadline))
-                except KafkaError as error:
-                    outcomes.update(dict.fromkeys(keys, error))
-                    again += keys if error.retriable else []
-                    continue
-                for key in keys:
-                    answer = answers.get(key)
-                    # If the response lacks the partition, report this as UNKNOWN_SERVER_ERROR.
-                    code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer[0]
-                    if answer is None or code:
-                        outcomes[key] = error_for(code, str(key))
-                    else:
-                        outcomes[key] = answer[1]
-                    if code in _ASK_ANOTHER_LEADER:
-                        again.append(key)
+                    again += _take(keys, take(response), outcomes)
             left = [key for key in again if self._has_partition(key)]
-            if left and not self.left_ms(deadline):
+            if not left or not self.left_ms(deadline):
                 break
-            if left:
-                self.sleep(deadline)
-        return outcomes
+            self.sleep(deadline)
+        return told(outcomes, silent)
+
+    def _by_leader(
+        self, keys: list[TopicPartition], outcomes: dict[TopicPartition, Any]
+    ) -> tuple[dict[int, list[TopicPartition]], list[TopicPartition]]:
+        """Return the partitions by leader, and the partitions without one, which have an error."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        without: list[TopicPartition] = []
+        for key in keys:
+            leader = self.metadata.leader(*key)
+            if leader is not None:
+                by_leader.setdefault(leader.leader, []).append(key)
+            elif key.topic in self.metadata.topics:
+                without.append(key)
+                outcomes[key] = errors.UnknownTopicOrPartition(str(key))
+            else:
+                outcomes[key] = self.metadata.errors[key.topic]
+        return by_leader, without
 
     def drive(
         self,
@@ -286,10 +321,45 @@ class AdminCalls:
 
     def describe_all(self, timeout_ms: int | None) -> None:
         """Request metadata of all topics and brokers, and wait for it."""
-        before = self.metadata.full_version
+        asked_before = self.metadata.wanted.question_count
         self.metadata.want_now()
         self.metadata.want_all()
-        self.drive(lambda: self.metadata.full_version > before, timeout_ms)
+        self.drive(lambda: self.metadata.full_version > asked_before, timeout_ms)
+
+
+def told(
+    outcomes: dict[K, V | KafkaError], silent: Mapping[K, TimedOut]
+) -> dict[K, V | KafkaError]:
+    """Return the outcomes, with an error for the items that no broker answered about.
+
+    Raises:
+        TimedOut: no item has another outcome.
+    """
+    for item, timed_out in silent.items():
+        if not outcomes:
+            raise timed_out
+        outcomes.setdefault(item, errors.RequestTimedOut(str(timed_out)))
+    return outcomes
+
+
+def _take(
+    keys: list[TopicPartition],
+    answers: Mapping[TopicPartition, tuple[int, V]],
+    outcomes: dict[TopicPartition, V | KafkaError],
+) -> list[TopicPartition]:
+    """Note the outcomes of `keys`; return the partitions that have another leader."""
+    again = []
+    for key in keys:
+        answer = answers.get(key)
+        # If the response lacks the partition, report this as UNKNOWN_SERVER_ERROR.
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer[0]
+        if answer is None or code:
+            outcomes[key] = error_for(code, str(key))
+        else:
+            outcomes[key] = answer[1]
+        if code in _ASK_ANOTHER_LEADER:
+            again.append(key)
+    return again
 
 
 def _is_retriable(outcome: object) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.client.admin.calls import told
 from embedlog.client.cluster_nodes import Node
 from embedlog.client.consumer.group.coordinator_lookup import LOST_COORDINATOR
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError, TimedOut, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import FindCoordinatorRequest
@@ -95,10 +96,14 @@ class CoordinatorCalls:
         a group's coordinator is unavailable, has moved or is loading, the request is repeated until
         the time is over; then the result is the coordinator's error.
 
+        The requests are sent in parallel. If a coordinator does not answer, its groups have the
+        error RequestTimedOut.
+
         Raises:
-            TimedOut: a coordinator, or the broker that looks it up, does not answer.
+            TimedOut: no coordinator answers, or the broker that looks them up does not.
         """
         outcomes: dict[str, V | KafkaError] = {}
+        silent: dict[str, TimedOut] = {}
         left = list(dict.fromkeys(group_ids))
         while True:
             self._find([each for each in left if each not in self.coordinators], outcomes)
@@ -106,6 +111,8 @@ class CoordinatorCalls:
             for group in left:
                 if group in self.coordinators:
                     by_node.setdefault(self.coordinators[group].node_id, []).append(group)
+            requests: list[tuple[int, Request[R], int | None]] = []
+            asked: list[list[str]] = []
             for node_id, groups in by_node.items():
                 try:
                     newest = self._calls.newest_version(kind, node_id=node_id)
@@ -113,13 +120,22 @@ class CoordinatorCalls:
                     outcomes.update(dict.fromkeys(groups, error))
                     continue
                 version = min(newest, version_max)
-                chunks = [groups] if version >= several_since else [[each] for each in groups]
-                for chunk in chunks:
-                    request = request_for(chunk, version)
-                    outcomes.update(self._answers(node_id, request, version, chunk, take))
-            left = [each for each in left if self._is_asked_again(each, outcomes[each])]
+                for chunk in [groups] if version >= several_since else [[each] for each in groups]:
+                    asked.append(chunk)
+                    requests.append((node_id, request_for(chunk, version), version))
+            found = self._calls.at_once(requests, self._deadline)
+            for chunk, response in zip(asked, found, strict=True):
+                if isinstance(response, TimedOut):
+                    silent.update(dict.fromkeys(chunk, response))
+                    for group in chunk:
+                        outcomes.pop(group, None)
+                elif isinstance(response, KafkaError):
+                    outcomes.update(dict.fromkeys(chunk, response))
+                else:
+                    outcomes.update(_outcomes(chunk, take(response, chunk)))
+            left = [each for each in left if self._is_asked_again(each, outcomes.get(each))]
             if not left or not self._calls.left_ms(self._deadline):
-                return outcomes
+                return told(outcomes, silent)
             self._calls.sleep(self._deadline)
 
     def ask_one(
@@ -147,29 +163,6 @@ class CoordinatorCalls:
         if isinstance(outcome, KafkaError):
             raise outcome
         return outcome
-
-    def _answers(
-        self,
-        node_id: int,
-        request: Request[R],
-        version: int,
-        groups: list[str],
-        take: Callable[[R, list[str]], Mapping[str, Answer[V]]],
-    ) -> Mapping[str, V | KafkaError]:
-        try:
-            response = self._calls.attempt(node_id, request, self._deadline, version=version)
-        except KafkaError as error:
-            return dict.fromkeys(groups, error)
-        told = take(response, groups)
-        outcomes: dict[str, V | KafkaError] = {}
-        for group in groups:
-            answer = told.get(group)
-            if answer is None:
-                outcomes[group] = errors.UnknownServerError(_SILENCE)
-            else:
-                code, message, value = answer
-                outcomes[group] = error_for(code, message) if code else value
-        return outcomes
 
     def _is_asked_again(self, group: str, outcome: object) -> bool:
         if not isinstance(outcome, KafkaError) or outcome.code not in _ASK_AGAIN:
@@ -208,3 +201,15 @@ class CoordinatorCalls:
                     outcomes[group] = error_for(found.error_code, found.error_message)
                 else:
                     self.coordinators[group] = Node(found.node_id, found.host, found.port, None)
+
+
+def _outcomes(groups: list[str], answers: Mapping[str, Answer[V]]) -> dict[str, V | KafkaError]:
+    outcomes: dict[str, V | KafkaError] = {}
+    for group in groups:
+        answer = answers.get(group)
+        if answer is None:
+            outcomes[group] = errors.UnknownServerError(_SILENCE)
+        else:
+            code, message, value = answer
+            outcomes[group] = error_for(code, message) if code else value
+    return outcomes

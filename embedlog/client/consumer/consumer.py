@@ -483,9 +483,9 @@ class Consumer:
         timeout_ms = arguments.optional_timeout_ms(timeout_ms, "list_topics")
         with self._guard:
             metadata = self._metadata
-            before = metadata.full_version
+            asked_before = metadata.wanted.question_count
             metadata.want_all()
-            if not self._driver.drive(lambda: metadata.full_version > before, timeout_ms):
+            if not self._driver.drive(lambda: metadata.full_version > asked_before, timeout_ms):
                 text = "the cluster did not describe its topics in time"
                 raise errors.TimedOut(f"{text}{because(metadata.last_error)}")
             return dict(metadata.topics)

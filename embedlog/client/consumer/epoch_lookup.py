@@ -45,7 +45,6 @@ class EpochLookup(LeaderLookup):
         """`epochs` has, for each partition, the leader epoch of the last record that was read."""
         super().__init__(parts.metadata, parts.settings["retry.backoff.ms"], epochs)
         self._parts = parts
-        self.partitions = list(epochs)
         self.end_offsets: dict[TopicPartition, EndOffset] = {}
 
     def _ask(self) -> None:
@@ -57,12 +56,14 @@ class EpochLookup(LeaderLookup):
             if leader is None:
                 self._metadata.request_update()
                 continue
-            epoch = self._left.pop(key)
+            epoch = self._left[key]
+            self._asking(key, leader)
             served = transport.versions(leader.leader)
             newest = (served or {}).get(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, -1))[1]
             if served is not None and newest < _FOR_CONSUMERS_SINCE:
+                del self._asked[key]
+                self._answered.append(key)
                 continue
-            self._asked[key] = epoch
             topics = by_node.setdefault(leader.leader, {})
             if key.topic not in topics:
                 topics[key.topic] = OffsetForLeaderTopic(topic=key.topic)

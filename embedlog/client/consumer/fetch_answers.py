@@ -46,7 +46,7 @@ class FetchAnswers:
     def take(self, sent: SentFetch, now_ms: int) -> None:
         """Handle the answer to a fetch: buffer its records.
 
-        Errors that a retry cannot cure go to the buffer's `errors`.
+        Errors that a retry cannot cure go to the buffer.
         """
         error = sent.pending.error()
         if error is not None:
@@ -125,7 +125,7 @@ class FetchAnswers:
         if isinstance(error, Exception) and not may_be_cured:
             if not isinstance(error, EmbedlogError):
                 error = errors.UnknownServerError(repr(error))
-            self._buffer.errors.append(error)
+            self._buffer.add_error(error)
         self._metadata.request_update()
         self._backs_off = True
         for state, _, _ in sent.partitions.values():
@@ -169,7 +169,7 @@ class FetchAnswers:
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
-            self._buffer.errors.append(self._refusal(state, code))
+            self._buffer.add_error(self._refusal(state, code), state)
 
     def _refusal(self, state: PartitionState, code: int) -> KafkaError:
         what = f"fetch of {state.topic_partition} at offset {state.offset}"
@@ -192,9 +192,8 @@ class FetchAnswers:
             state.reset_to(timestamp)
             self._goes_on = True
             return
-        self._buffer.errors.append(
-            errors.OffsetOutOfRange(
-                f"offset {state.offset} of {state.topic_partition} is not in the log, and "
-                f"auto.offset.reset=none: seek to another",
-            )
+        text = (
+            f"offset {state.offset} of {state.topic_partition} is not in the log, and "
+            f"auto.offset.reset=none: seek to another"
         )
+        self._buffer.add_error(errors.OffsetOutOfRange(text), state)

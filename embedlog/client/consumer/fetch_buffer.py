@@ -28,13 +28,28 @@ class FetchBuffer:
         """By partition, the answer that is handed out next."""
         self.ahead: dict[TopicPartition, CompletedFetch] = {}
         """By partition, the answer that continues the one in `first`."""
-        self.errors: deque[EmbedlogError] = deque()
+        self.errors: deque[tuple[EmbedlogError, PartitionState | None, int]] = deque()
+        """Errors that the next polls raise, with the state and generation they are about."""
+
+    def add_error(self, error: EmbedlogError, state: PartitionState | None = None) -> None:
+        """Let a later poll raise `error`; only at the present position if it concerns `state`."""
+        self.errors.append((error, state, -1 if state is None else state.generation))
+
+    def take_error(self) -> EmbedlogError | None:
+        """Return and forget the first error that is not stale, if there is one."""
+        while self.errors:
+            error, state, generation = self.errors.popleft()
+            if state is None or self._is_current(state, generation):
+                return error
+        return None
 
     def is_stale(self, fetch: CompletedFetch) -> bool:
         """Whether the partition was revoked or repositioned after the fetch."""
-        state = fetch.state
+        return not self._is_current(fetch.state, fetch.generation)
+
+    def _is_current(self, state: PartitionState, generation: int) -> bool:
         current = self._subscription.partitions.get(state.topic_partition)
-        return current is not state or fetch.generation != state.generation
+        return current is state and generation == state.generation
 
     def drop(self, key: TopicPartition) -> None:
         """Remove the partition's first answer, which is drained or stale.

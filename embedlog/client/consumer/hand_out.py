@@ -174,8 +174,9 @@ class HandOut:
 
         Raises the first buffered error instead, if there is one.
         """
-        if self._buffer.errors:
-            raise self._buffer.errors.popleft()
+        error = self._buffer.take_error() if self._buffer.errors else None
+        if error is not None:
+            raise error
         self._moved = False
         for key in list(self._buffer.first):
             while (fetch := self._buffer.first.get(key)) is not None:

@@ -2,6 +2,9 @@
 
 A look-up is a small state machine: `advance` asks the leaders and takes answers. After an error
 that a retry or newer metadata may cure, it refreshes the metadata and asks again.
+
+Each partition is answered by itself: `take_answered` returns a partition as soon as its leader has
+answered, even while other partitions have no leader.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from embedlog.client.metadata import Metadata
+    from embedlog.client.metadata import Metadata, PartitionInfo
     from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
@@ -36,11 +39,24 @@ class LeaderLookup:
         self._asked: dict[TopicPartition, int] = {}
         self._pending: list[tuple[list[TopicPartition], Pending[Any]]] = []
         self._not_before_ms = 0
+        self._answered: list[TopicPartition] = []
+        self.leaders: dict[TopicPartition, tuple[int, int]] = {}
+        """By partition, the leader of the last request, as (node id, leader epoch)."""
         self.failed: dict[TopicPartition, KafkaError] = {}
 
     @property
     def is_done(self) -> bool:
         return not self._left and not self._asked
+
+    def take_answered(self) -> list[TopicPartition]:
+        """Return the partitions that got their answer, or failed, since the last call."""
+        answered, self._answered = self._answered, []
+        return answered
+
+    def forget(self, key: TopicPartition) -> None:
+        """Ask no more about a partition; ignore its answer if the request is under way."""
+        self._left.pop(key, None)
+        self._asked.pop(key, None)
 
     def advance(self, now_ms: int) -> int | None:
         """Send requests and take answers without waiting; return milliseconds to the next retry.
@@ -57,7 +73,7 @@ class LeaderLookup:
 
     @abstractmethod
     def _ask(self) -> None:
-        """Ask the known leaders about partitions; move these from `_left` to `_asked`."""
+        """Ask the known leaders about partitions; call `_asking` for each."""
 
     @abstractmethod
     def _answers_of(self, response: Any) -> dict[tuple[str, int], Any]:
@@ -66,6 +82,16 @@ class LeaderLookup:
     @abstractmethod
     def _found(self, key: TopicPartition, answer: Any) -> None:
         """Store an answer that has no error."""
+
+    def _asking(self, key: TopicPartition, leader: PartitionInfo) -> None:
+        """Note that `leader` is being asked about a partition."""
+        self._asked[key] = self._left.pop(key)
+        self.leaders[key] = leader.leader, leader.leader_epoch
+
+    def _fail(self, key: TopicPartition, error: KafkaError) -> None:
+        self._left.pop(key, None)
+        self.failed[key] = error
+        self._answered.append(key)
 
     def _take_arrived(self, now_ms: int) -> None:
         pending, self._pending = self._pending, []
@@ -76,6 +102,7 @@ class LeaderLookup:
                 self._pending.append((asked, answer))
 
     def _take(self, asked: list[TopicPartition], pending: Pending[Any], now_ms: int) -> None:
+        asked = [key for key in asked if key in self._asked]
         error = pending.error()
         if error is not None:
             for key in asked:
@@ -90,12 +117,13 @@ class LeaderLookup:
                 self._refused(key, error_for(answer.error_code, str(key)), now_ms)
             else:
                 del self._asked[key]
+                self._answered.append(key)
                 self._found(key, answer)
 
     def _refused(self, key: TopicPartition, error: KafkaError, now_ms: int) -> None:
         wanted = self._asked.pop(key)
         if not error.retriable and error.code not in STALE_METADATA:
-            self.failed[key] = error
+            self._fail(key, error)
             return
         self._left[key] = wanted
         self._not_before_ms = now_ms + self._backoff_ms

@@ -77,8 +77,7 @@ class OffsetLookup(LeaderLookup):
             if leader is None:
                 error = self._metadata.topic_error(topic)
                 if error is not None:
-                    del self._left[key]
-                    self.failed[key] = error
+                    self._fail(key, error)
                 else:
                     self._metadata.request_update()
                 continue
@@ -93,7 +92,7 @@ class OffsetLookup(LeaderLookup):
                 )
             )
             asked.setdefault(leader.leader, []).append(key)
-            self._asked[key] = self._left.pop(key)
+            self._asking(key, leader)
         for node_id, by_name in requests.items():
             request = ListOffsetsRequest(
                 replica_id=-1,

@@ -6,7 +6,9 @@
     AWAIT_VALIDATION   OffsetForLeaderEpoch: does the new leader's log have the records that were
                        read? (KIP-320)
 
-Several look-ups may be open. If a position has changed meanwhile, the answer for it is dropped.
+Several look-ups may be open, and each may ask about several partitions. A partition takes its
+answer as soon as it is there, and only from the look-up that asked for its present state: if the
+position has changed meanwhile, the answer is dropped.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from embedlog.client.errors import NoOffsetForPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from embedlog.client.consumer.epoch_lookup import EpochLookup
     from embedlog.client.consumer.group.committed_offsets import CommittedLookup
     from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.common import TopicPartition
+
+    Lookup = LeaderLookup | CommittedLookup
+    Take = Callable[[list[TopicPartition]], None]
 
 
 class Positions:
@@ -39,11 +46,10 @@ class Positions:
         self._metadata = parts.metadata
         self._clock = parts.transport.runtime.clock
         self._coordinator = coordinator
-        self._asked: dict[TopicPartition, tuple[PartitionState, int]] = {}
-        """State and generation of each partition with an open look-up."""
-        self._resets: list[OffsetLookup] = []
-        self._committed: list[CommittedLookup] = []
-        self._epochs: list[EpochLookup] = []
+        self._asked: dict[TopicPartition, tuple[Lookup, PartitionState, int]] = {}
+        """By partition, the look-up that asks about it, and its state and generation then."""
+        self._open: dict[Lookup, Take] = {}
+        """The look-ups without all answers, with the function that takes partitions' answers."""
         self._seen_changes = 0
 
     def advance(self, now_ms: int) -> int | None:
@@ -60,8 +66,7 @@ class Positions:
         if not self._asked and not self._is_something_open():
             return None
         delay = self._ask(now_ms)
-        under_way: list[LeaderLookup] = [*self._resets, *self._epochs]
-        for lookup in under_way:
+        for lookup in self._open:
             delay = sooner(delay, lookup.advance(now_ms))
         if self._take_answers():
             # An answer may require one more look-up: a reset if no offset is committed, or a reset
@@ -86,7 +91,7 @@ class Positions:
         self._drop_stale()
         timestamps: dict[TopicPartition, int] = {}
         without: list[TopicPartition] = []
-        unproven: list[PartitionState] = []
+        epochs: dict[TopicPartition, int] = {}
         for key, state in self._states.partitions.items():
             if key in self._asked or state.state == FetchState.FETCHING:
                 continue
@@ -99,24 +104,30 @@ class Positions:
                 assert state.reset_timestamp is not None, key
                 timestamps[key] = state.reset_timestamp
             else:
-                unproven.append(state)
-        self._note([*timestamps, *without, *(each.topic_partition for each in unproven)])
+                epochs[key] = state.offset_epoch
+        parts = self._parts
         if timestamps:
-            parts = self._parts
-            self._resets.append(
-                OffsetLookup(
-                    parts.transport, self._metadata, parts.settings, timestamps, parts.arrived
-                )
+            found = OffsetLookup(
+                parts.transport, self._metadata, parts.settings, timestamps, parts.arrived
             )
-        if without:
-            assert self._coordinator is not None, self
-            self._committed.append(self._coordinator.fetch_committed(without))
-        if unproven:
+            self._begin(found, timestamps, lambda keys: self._take_reset(found, keys))
+        if epochs:
             from embedlog.client.consumer.epoch_lookup import EpochLookup
 
-            epochs = {state.topic_partition: state.offset_epoch for state in unproven}
-            self._epochs.append(EpochLookup(self._parts, epochs))
-        return self._coordinator.keep(now_ms) if without and self._coordinator else None
+            proof = EpochLookup(parts, epochs)
+            self._begin(proof, epochs, lambda keys: self._take_epochs(proof, keys))
+        if not without:
+            return None
+        assert self._coordinator is not None, self
+        stored = self._coordinator.fetch_committed(without)
+        self._begin(stored, without, lambda keys: self._take_committed(stored, keys))
+        return self._coordinator.keep(now_ms)
+
+    def _begin(self, lookup: Lookup, keys: Iterable[TopicPartition], take: Take) -> None:
+        self._open[lookup] = take
+        states = self._states.partitions
+        for key in keys:
+            self._asked[key] = lookup, states[key], states[key].generation
 
     def _choose(self, state: PartitionState) -> None:
         chosen = self._policy.timestamp(self._clock.wall_ms())
@@ -126,88 +137,83 @@ class Positions:
             )
         state.reset_to(chosen)
 
-    def _note(self, keys: list[TopicPartition]) -> None:
-        states = self._states.partitions
-        for key in keys:
-            self._asked[key] = states[key], states[key].generation
-
     def _is_current(self, key: TopicPartition) -> bool:
-        state, generation = self._asked[key]
+        _, state, generation = self._asked[key]
         return self._states.partitions.get(key) is state and state.generation == generation
 
     def _drop_stale(self) -> None:
-        """Forget look-ups of partitions that were revoked or repositioned."""
-        stale = [key for key in self._asked if not self._is_current(key)]
-        for key in stale:
-            del self._asked[key]
-        if stale and not self._asked:
-            self._resets, self._committed, self._epochs = [], [], []
+        """Forget the questions about partitions that were revoked or repositioned."""
+        for key in [key for key in self._asked if not self._is_current(key)]:
+            lookup, _, _ = self._asked.pop(key)
+            lookup.forget(key)
+            if lookup.is_done:
+                self._open.pop(lookup, None)
 
     # Answers
 
     def _take_answers(self) -> bool:
-        """Use the results of the finished look-ups; True if one has finished."""
-        resets = [each for each in self._resets if each.is_done]
-        committed = [each for each in self._committed if each.is_done]
-        epochs = [each for each in self._epochs if each.is_done]
-        self._resets = [each for each in self._resets if not each.is_done]
-        self._committed = [each for each in self._committed if not each.is_done]
-        self._epochs = [each for each in self._epochs if not each.is_done]
-        for reset in resets:
-            self._take_reset(reset)
-        for stored in committed:
-            self._take_committed(stored)
-        for proof in epochs:
-            self._take_epochs(proof)
-        return bool(resets or committed or epochs)
+        """Use the answers that have arrived; True if there is one."""
+        is_news = False
+        for lookup, take in list(self._open.items()):
+            keys = lookup.take_answered()
+            if lookup.is_done:
+                del self._open[lookup]
+            if keys:
+                is_news = True
+                take(keys)
+        return is_news
 
-    def _answered(self, key: TopicPartition) -> PartitionState | None:
-        """Return a partition's state; None if a revocation or a seek made the look-up stale."""
-        if key not in self._asked or not self._is_current(key):
+    def _answered(self, lookup: Lookup, key: TopicPartition) -> PartitionState | None:
+        """Return a partition's state; None if `lookup` is not about its present state.
+
+        Requires: stale questions are dropped.
+        """
+        if key not in self._asked or self._asked[key][0] is not lookup:
             return None
-        return self._asked.pop(key)[0]
+        return self._asked.pop(key)[1]
 
-    def _take_reset(self, lookup: OffsetLookup) -> None:
-        for key, found in lookup.found.items():
-            state = self._answered(key)
-            if state is None:
+    def _take_reset(self, lookup: OffsetLookup, keys: list[TopicPartition]) -> None:
+        for key in keys:
+            state = self._answered(lookup, key)
+            if state is None or key in lookup.failed:
                 continue
+            found = lookup.found[key]
             if found is None:
                 # auto.offset.reset=by_duration found no record that new: use the end, like Kafka.
                 state.reset_to(LATEST_TIMESTAMP)
             else:
                 state.seek(found.offset, found.leader_epoch)
-                self._proven(state)
-        for key in lookup.failed:
-            self._answered(key)
-        for error in lookup.failed.values():
-            raise error
+                self._confirmed(state, lookup)
+        _raise_first(lookup, keys)
 
-    def _take_committed(self, lookup: CommittedLookup) -> None:
-        current = {key: self._answered(key) for key in lookup.partitions}
+    def _take_committed(self, lookup: CommittedLookup, keys: list[TopicPartition]) -> None:
+        current = {key: self._answered(lookup, key) for key in keys}
         if lookup.error is not None:
             raise lookup.error
+        without = []
         for key, state in current.items():
-            found = lookup.found.get(key)
             if state is None:
                 continue
+            found = lookup.found.get(key)
             if found is None:
-                self._choose(state)
+                without.append(state)
             else:
                 state.seek_unproven(found.offset, found.leader_epoch)
+        for state in without:
+            self._choose(state)
 
-    def _take_epochs(self, lookup: EpochLookup) -> None:
+    def _take_epochs(self, lookup: EpochLookup, keys: list[TopicPartition]) -> None:
         from embedlog.client.consumer.epoch_lookup import raise_truncated
 
         cut: dict[TopicPartition, tuple[PartitionState, int | None]] = {}
-        for key in lookup.partitions:
-            state = self._answered(key)
+        for key in keys:
+            state = self._answered(lookup, key)
             if state is None or key in lookup.failed:
                 continue
             end = lookup.end_offsets.get(key)
             if end is None or end.offset >= state.offset:
                 state.transition_to(FetchState.FETCHING)
-                self._proven(state)
+                self._confirmed(state, lookup)
             elif self._policy.name == "none":
                 cut[key] = state, None if end.offset < 0 else end.offset
             elif end.offset < 0:
@@ -215,32 +221,40 @@ class Positions:
             else:
                 # From `end.offset` on, the leader's records differ from the records that were read.
                 state.seek(end.offset, end.leader_epoch)
-                self._proven(state)
-        for error in lookup.failed.values():
-            raise error
+                self._confirmed(state, lookup)
+        _raise_first(lookup, keys)
         if cut:
             raise_truncated(cut)
 
     # Leaders
 
     def _check_leaders(self) -> None:
-        """Require validation of a position if its partition has a new leader or leader epoch."""
-        for key, state in self._states.partitions.items():
-            if not state.has_position:
-                continue
-            leader = self._metadata.leader(*key)
-            if leader is None:
-                continue
-            now = leader.leader, leader.leader_epoch
-            before, state.leader = state.leader, now
-            if before is None or before == now:
-                continue
-            state.read_from_leader()
-            if state.offset_epoch < 0:
-                continue
-            state.generation += 1
-            state.transition_to(FetchState.AWAIT_VALIDATION)
+        for state in self._states.partitions.values():
+            if state.has_position:
+                self._check_leader(state)
 
-    def _proven(self, state: PartitionState) -> None:
+    def _check_leader(self, state: PartitionState) -> None:
+        """Require validation of a position if its partition has a new leader or leader epoch."""
         leader = self._metadata.leader(*state.topic_partition)
-        state.leader = None if leader is None else (leader.leader, leader.leader_epoch)
+        if leader is None:
+            return
+        now = leader.leader, leader.leader_epoch
+        before, state.leader = state.leader, now
+        if before is None or before == now:
+            return
+        state.read_from_leader()
+        if state.offset_epoch < 0:
+            return
+        state.generation += 1
+        state.transition_to(FetchState.AWAIT_VALIDATION)
+
+    def _confirmed(self, state: PartitionState, lookup: LeaderLookup) -> None:
+        """Note the leader that confirmed the position; a newer leader must confirm it again."""
+        state.leader = lookup.leaders[state.topic_partition]
+        self._check_leader(state)
+
+
+def _raise_first(lookup: LeaderLookup, keys: list[TopicPartition]) -> None:
+    for key in keys:
+        if key in lookup.failed:
+            raise lookup.failed[key]

@@ -294,7 +294,6 @@ class NetworkClient:
 
     def _keep_time(self, now_ms: int) -> None:
         """Do everything that is due by `now_ms` on every connection; find the next due time."""
-        self._due_ms = now_ms  # an interrupt may come before the loop is complete
         for connection in self._nodes.all():
             self._keep_time_of(connection, now_ms)
         # List the connections again: callbacks of failed requests may have sent other requests.

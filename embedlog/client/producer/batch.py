@@ -448,6 +448,7 @@ class ProducerBatch:
         part.is_bulk = self.is_bulk
         part.is_transactional = self.is_transactional
         part.is_split_product = True
+        part.may_be_written = self.may_be_written
         part.on_done = self.part_is_done
         part.close()
         return part

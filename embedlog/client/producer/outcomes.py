@@ -52,6 +52,7 @@ _MAY_BE_WRITTEN = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
 """After these errors nobody knows whether the records are in the log."""
@@ -79,6 +80,7 @@ class BatchOutcomes:
         self._disk_error = transport.disk_error if transport.in_process else None
         self._transactions = transactions
         self._retries: int = settings["retries"]
+        self._awaits_all: bool = settings["acks"] in {"all", "-1"}
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._batch_size: int = settings["batch.size"]
         self._backoff = Backoff.of_retries(settings, transport.runtime.random)
@@ -120,9 +122,18 @@ class BatchOutcomes:
         metrics.throttled(response.throttle_time_ms)
         answers = by_partition(response, {batch.topic_id: batch.topic for batch in batches})
         if any(answer.error_code for answer in answers.values()):
-            self._metadata.learn_leaders(*leaders_in(response, answers))
+            leaders, endpoints = leaders_in(response, answers)
+            for batch in batches:
+                if self._is_of_former_topic(batch):
+                    leaders.pop((batch.topic, batch.partition), None)
+            self._metadata.learn_leaders(leaders, endpoints)
         for batch in batches:
             self.answered(batch, answers.get((batch.topic, batch.partition)), now_ms)
+
+    def _is_of_former_topic(self, batch: ProducerBatch) -> bool:
+        """Return whether the topic was made anew after the attempt: its epochs begin again."""
+        info = self._metadata.topics.get(batch.topic)
+        return info is not None and info.topic_id != batch.topic_id
 
     def attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
         """Handle an attempt that ended with an error instead of an answer."""
@@ -183,7 +194,9 @@ class BatchOutcomes:
         code = error.code
         if code in STALE_METADATA or code == ErrorCode.REQUEST_TIMED_OUT:
             self._metadata.request_update()
-        if code in _MAY_BE_WRITTEN:
+        # With acks=all another leader may take over while written records wait for the replicas.
+        was_deposed = code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._awaits_all
+        if was_deposed or code in _MAY_BE_WRITTEN:
             batch.may_be_written = True
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self.split(batch, batch.size // 2 if batch.is_split_product else self._batch_size)

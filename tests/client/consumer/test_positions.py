@@ -188,3 +188,21 @@ def test_nothing_is_fetched_until_it_is_proven(broker: EpochBroker) -> None:
         assert len(broker.of_kind(FetchRequest)) == fetched
         broker.ends = [(0, 0, 6)]
         assert offsets(consumer.poll(500)) == [2, 3]
+
+
+@pytest.mark.parametrize(("first", "count"), [(6, 1), (7, 1), (6, 2)])
+def test_a_position_has_the_epoch_of_the_batch_that_was_read_last(
+    broker: EpochBroker, first: int, count: int
+) -> None:
+    """Also if only the second half of the batch was read, or the first."""
+    with reader(broker) as consumer:
+        broker.leader_epoch = 1
+        broker.append("one", 0, build_batch([b"c", b"d"], timestamps=1000))
+        consumer.seek(HERE, first)
+        assert len(consumer.poll(10, max_records=count)) == count
+        broker.leader_epoch = 2
+        broker.runtime.clock.advance(2_000)  # type: ignore[attr-defined]
+        broker.ends = [(0, 1, 8)]
+        assert consumer.position(HERE) == first + count
+        asked = broker.of_kind(OffsetForLeaderEpochRequest)[-1].topics[0].partitions[0]
+        assert asked.leader_epoch == 1

@@ -665,6 +665,47 @@ def test_a_node_that_never_says_its_versions_is_news_though_nothing_waits_for_it
     assert network.prepare(1) is not None
 
 
+def test_a_node_that_never_says_its_versions_is_noticed_in_a_client_at_rest(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    network.set_nodes({1: ("node", 10), 2: ("other", 20)})
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    nothing: Pending[Any] = Pending()
+    network.wait(nothing, 1_000)  # no request has a deadline any more
+    channels.is_deaf = True
+    began_ms = runtime.clock.monotonic_ms()
+    network.prepare(2)
+    while network.failure_count == 0:
+        network.wait(nothing, 60_000)
+    assert runtime.clock.monotonic_ms() - began_ms == 500
+
+
+def test_a_queued_request_leaves_in_time_after_an_error_in_a_callback(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    """The error comes before the client has noted how long the answer throttles it."""
+    network = NetworkClient(
+        [("first", 1)],
+        {**parse(COMMON), "max.in.flight.requests.per.connection": 1},
+        runtime=runtime,
+        channels=channels,
+    )
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.throttle_ms = 400
+    first, second = (network.send(ANY_NODE, MetadataRequest(topics=None)) for _ in range(2))
+
+    def fail(_pending: Pending[Any]) -> None:
+        raise ZeroDivisionError
+
+    first.add_callback(fail)
+    began_ms = runtime.clock.monotonic_ms()
+    with pytest.raises(ZeroDivisionError):
+        network.wait(first, 1_000)
+    assert network.wait(second, 10_000)
+    assert runtime.clock.monotonic_ms() - began_ms == 400
+
+
 def test_a_throttled_node_says_for_how_long(channels: FakeChannels, runtime: SimRuntime) -> None:
     network = client(channels, runtime)
     network.set_nodes({1: ("node", 10), 2: ("other", 20)})

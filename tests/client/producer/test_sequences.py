@@ -162,6 +162,107 @@ def test_a_new_epoch_waits_until_nothing_of_the_partition_is_on_the_wire(bench: 
     assert number(second) == (1, 0, 3), "it was written under its old number"
 
 
+def unanswered(*batches: ProducerBatch) -> None:
+    """Let the connection break: these batches may be in the log."""
+    for batch in batches:
+        batch.is_on_wire, batch.may_be_written = False, True
+
+
+def test_a_batch_that_may_be_in_the_log_is_not_numbered_anew(bench: Bench) -> None:
+    """A broker that was started again knows only the last of the four batches that it wrote."""
+    bench.start()
+    *earlier, last = [bench.send() for _ in range(4)]
+    unanswered(*earlier, last)
+    for batch in earlier:
+        assert bench.manager.may_drain(batch)
+        assert not bench.refuse(batch, OUT_OF_ORDER)
+        bench.give_up(batch)
+        bench.advance()
+    bench.ack(last)
+    bench.advance()
+    assert number(bench.send()) == (1, 0, 5), "the numbers go on after the last batch"
+
+
+def test_the_refusal_of_the_last_batch_sent_proves_that_it_is_not_in_the_log(bench: Bench) -> None:
+    """A broker always recognizes the last batch. It has lost it, and the batches before."""
+    bench.start()
+    last = bench.send()
+    unanswered(last)
+    assert bench.refuse(last, OUT_OF_ORDER)
+    bench.advance()
+    assert number(last) == (1, 1, 0)
+
+
+def test_the_refusal_of_a_part_proves_nothing(bench: Bench) -> None:
+    """The broker may have the whole batch, of whose parts it knows nothing."""
+    bench.start()
+    whole = bench.send(2)
+    unanswered(whole)
+    parts = [bench.batch(), bench.batch()]
+    for part in parts:
+        part.is_split_product = part.may_be_written = True
+    bench.manager.split(whole, parts)
+    for part in parts:
+        assert not bench.refuse(part, OUT_OF_ORDER)
+        bench.give_up(part)
+
+
+def test_a_batch_before_the_refused_one_keeps_its_numbers_until_its_outcome(bench: Bench) -> None:
+    """It may be in the log already; the batches after the refused one cannot be."""
+    bench.start()
+    first, refused, later = bench.send(), bench.send(), bench.send()
+    unanswered(first)
+    bench.give_up(refused)
+    assert bench.refuse(later, OUT_OF_ORDER)
+    bench.advance()
+    assert [number(first), number(later)] == [(1, 0, 1), (1, 0, 3)]
+    assert bench.manager.may_drain(first)
+    assert not bench.manager.may_drain(later)
+    assert not bench.manager.may_drain(bench.batch())
+    bench.ack(first)
+    bench.advance()
+    assert [number(first), number(later)] == [(1, 0, 1), (1, 1, 0)]
+
+
+def test_a_batch_before_the_refused_one_is_numbered_anew_once_it_is_missing(bench: Bench) -> None:
+    bench.start()
+    first, refused = bench.send(), bench.send()
+    unanswered(first)
+    bench.give_up(refused)
+    bench.advance()
+    assert bench.refuse(first, OUT_OF_ORDER)
+    bench.advance()
+    assert number(first) == (1, 1, 0)
+
+
+def test_before_an_unresolved_batch_numbers_stay_until_the_outcome(bench: Bench) -> None:
+    bench.start()
+    first, lost, later = bench.send(), bench.send(), bench.send()
+    unanswered(first)
+    bench.give_up(lost, on_wire=True)
+    assert bench.refuse(later, OUT_OF_ORDER)
+    bench.advance()
+    assert [number(first), number(later)] == [(1, 0, 1), (1, 0, 3)]
+    bench.ack(first)
+    bench.advance()
+    assert number(later) == (1, 1, 0)
+
+
+def test_a_partition_gets_its_new_epoch_while_another_waits_for_an_answer(bench: Bench) -> None:
+    bench.start()
+    bench.ack(bench.send(partition=1))
+    waiting, other = bench.send(), bench.send()
+    bench.refuse(waiting, OUT_OF_ORDER)
+    refused = bench.send(partition=1)
+    bench.refuse(refused, OUT_OF_ORDER)
+    bench.advance()
+    assert number(refused) == (1, 1, 0)
+    assert number(waiting) == (1, 0, 1)
+    bench.refuse(other, OUT_OF_ORDER)
+    bench.advance()
+    assert [number(waiting), number(other)] == [(1, 2, 0), (1, 2, 1)]
+
+
 def test_other_partitions_go_on_in_the_old_epoch_until_they_are_settled(bench: Bench) -> None:
     bench.start()
     bench.ack(bench.send(partition=1))
@@ -231,6 +332,19 @@ def test_a_forgotten_producer_is_tried_again(
     assert bench.refuse(batch, UNKNOWN_PRODUCER_ID, log_start_offset)
     bench.advance()
     assert batch.numbers[1] == epoch
+
+
+def test_of_a_forgotten_producer_too_what_may_be_in_the_log_is_not_numbered_anew(
+    bench: Bench,
+) -> None:
+    bench.start()
+    first, second = bench.send(), bench.send()
+    unanswered(first, second)
+    assert not bench.refuse(first, UNKNOWN_PRODUCER_ID, 7)
+    bench.give_up(first)
+    assert bench.refuse(second, UNKNOWN_PRODUCER_ID, 7)
+    bench.advance()
+    assert number(second) == (1, 1, 0)
 
 
 def test_after_the_last_epoch_comes_a_new_id(bench: Bench) -> None:

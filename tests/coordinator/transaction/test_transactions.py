@@ -148,6 +148,28 @@ def test_the_last_epoch_of_an_id_is_followed_by_another_id(world: World) -> None
     assert world.initialize("t", pid, LAST_OF_CLIENTS).error_code == ErrorCode.PRODUCER_FENCED
 
 
+def test_the_id_that_follows_is_known_after_a_restart() -> None:
+    """The coordinator stops between its decision and the markers."""
+    runtime = sim_runtime(seed=3)
+    first = World(runtime, "/data")
+    pid, _ = first.producer()
+    shard = first.cluster.broker().core.transaction_coordinator.runtime.loaded()[0]
+    shard.transactions["t"] = shard.transactions["t"].replace(producer_epoch=LAST_OF_CLIENTS)
+    assert first.add((pid, LAST_OF_CLIENTS), 0) == [0]
+    first.marker_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    first.end((pid, LAST_OF_CLIENTS), is_committed=False)
+    decided = first.written()[-1]
+    assert decided.state == "PrepareAbort"
+    first.cluster.close()
+
+    second = World(sim_runtime(seed=3, files=runtime.files), "/data")
+    old = (pid, LAST_OF_CLIENTS)
+    while second.end(old, is_committed=False)[0] == ErrorCode.CONCURRENT_TRANSACTIONS:
+        second.let_pass(100)
+    assert second.end(old, is_committed=False) == (0, decided.next_producer_id, 0)
+    second.cluster.close()
+
+
 def test_one_that_begins_after_the_last_epoch_gets_another_id(world: World) -> None:
     pid, _ = world.producer()
     shard = world.cluster.broker().core.transaction_coordinator.runtime.loaded()[0]

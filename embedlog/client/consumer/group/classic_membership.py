@@ -169,6 +169,7 @@ class ClassicMembership:
         return pending
 
     def depart(self, reason: str, operation: int) -> Pending[LeaveGroupResponse] | None:
+        self.error = None  # it was about this membership
         self._rebalance.give_up_all(is_member=self._me.generation_id != NO_GENERATION)
         if operation != CloseOptions.REMAIN_IN_GROUP:
             return self.leave(reason, even_static=operation == CloseOptions.LEAVE_GROUP)

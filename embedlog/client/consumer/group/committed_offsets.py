@@ -20,16 +20,21 @@ from wire.schemas.offset_fetch import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from embedlog.client.consumer.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
-    from wire.schemas.offset_fetch import OffsetFetchResponse
+    from wire.schemas.offset_fetch import (
+        OffsetFetchResponse,
+        OffsetFetchResponseTopic,
+        OffsetFetchResponseTopics,
+    )
 
     Topics = list[OffsetFetchRequestTopics]
+    AnsweredTopics = list[OffsetFetchResponseTopics] | list[OffsetFetchResponseTopic]
 
 _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
@@ -52,14 +57,29 @@ class CommittedLookup:
         self._lookup = lookup
         self._asker = asker
         self._group_id = asker().group_id
-        self.partitions = list(partitions)
+        self._left = dict.fromkeys(partitions)
+        self._answered: list[TopicPartition] = []
+        self._asked_names: dict[bytes, str] = {}
+        """The names of the topics by the ids of the last request: a topic may get a new id."""
         self._pending: Pending[OffsetFetchResponse] | None = None
         self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self.found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self.error: KafkaError | None = None
         self.last_refusal: KafkaError | None = None
         """The error that caused the last retry."""
-        self.is_done = not self.partitions
+
+    @property
+    def is_done(self) -> bool:
+        return not self._left
+
+    def take_answered(self) -> list[TopicPartition]:
+        """Return the partitions that got their answer, or failed, since the last call."""
+        answered, self._answered = self._answered, []
+        return answered
+
+    def forget(self, key: TopicPartition) -> None:
+        """Ask no more about a partition; ignore its answer if the request is under way."""
+        self._left.pop(key, None)
 
     def advance(self, now_ms: int) -> int | None:
         """Send the request or take the answer; return milliseconds until the next retry, if any."""
@@ -81,13 +101,13 @@ class CommittedLookup:
         error = pending.error()
         refusal = self._take(pending.result()) if error is None else as_kafka_error(error)
         if refusal is None:
-            self.is_done = True
             return None
         return self._refused(refusal, now_ms)
 
     def fail(self, error: KafkaError) -> None:
         self.error = error
-        self.is_done = True
+        self._answered += self._left
+        self._left.clear()
 
     def _request(self) -> tuple[OffsetFetchRequest, int]:
         asker = self._asker()
@@ -115,36 +135,48 @@ class CommittedLookup:
     def _topics(self) -> Topics:
         topics: dict[str, OffsetFetchRequestTopics] = {}
         known = self._parts.metadata.topics
-        for name, number in self.partitions:
+        for name, number in self._left:
             if name not in topics:
                 topic_id = known[name].topic_id if name in known else ZERO_UUID
                 topics[name] = OffsetFetchRequestTopics(name=name, topic_id=topic_id)
+                self._asked_names[topic_id] = name
             topics[name].partition_indexes.append(number)
         return list(topics.values())
 
     def _take(self, response: OffsetFetchResponse) -> KafkaError | None:
-        """Store the offsets of an answer, or none if it has errors; then return the first error."""
+        """Store the offsets of an answer; return the error of the partitions that are left."""
         answer = response.groups[0] if response.groups else response
         if answer.error_code:
             return error_for(answer.error_code, f"offsets of group {self._group_id!r}")
-        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        for topic in answer.topics:
-            name = topic.name or self._parts.metadata.names_by_id.get(
-                getattr(topic, "topic_id", ZERO_UUID), ""
-            )
+        refusals: list[KafkaError] = []
+        answered = dict(self._found_in(answer.topics, refusals))
+        if not refusals:
+            # Old brokers leave partitions without a committed offset out.
+            answered = {key: answered.get(key) for key in self._left}
+        for key, found in answered.items():
+            del self._left[key]
+            self.found[key] = found
+            self._answered.append(key)
+        return min(refusals, key=lambda each: each.retriable, default=None)
+
+    def _found_in(
+        self, topics: AnsweredTopics, refusals: list[KafkaError]
+    ) -> Iterator[tuple[TopicPartition, OffsetAndMetadata | None]]:
+        """Yield the partitions' committed offsets; add the errors of other ones to `refusals`."""
+        for topic in topics:
+            name = topic.name or self._asked_names.get(getattr(topic, "topic_id", ZERO_UUID), "")
             for each in topic.partitions:
                 key = TopicPartition(name, each.partition_index)
+                offset = each.committed_offset
+                if key not in self._left:
+                    continue
                 if each.error_code:
-                    return error_for(each.error_code, f"committed offset of {key}")
-                found[key] = (
-                    None
-                    if each.committed_offset < 0
-                    else OffsetAndMetadata(
-                        each.committed_offset, each.metadata or "", each.committed_leader_epoch
-                    )
-                )
-        self.found = {key: found.get(key) for key in self.partitions}
-        return None
+                    refusals.append(error_for(each.error_code, f"committed offset of {key}"))
+                elif offset < 0:
+                    yield key, None
+                else:
+                    text = each.metadata or ""
+                    yield key, OffsetAndMetadata(offset, text, each.committed_leader_epoch)
 
     def _refused(self, error: KafkaError, now_ms: int) -> int | None:
         if error.code in LOST_COORDINATOR:

@@ -231,6 +231,7 @@ class ConsumerMembership:
     # Leaving
 
     def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
+        self.error = None  # it was about this membership
         is_member = self.state != ConsumerMemberState.FENCED and self.member_epoch != _JOIN_EPOCH
         self._reconciliation.give_up_all(is_member=is_member)
         is_static = self._parts.settings["group.instance.id"] is not None

@@ -1,8 +1,8 @@
 """`OffsetCommits`: the open commits of a consumer, sent in order.
 
-A commit that the user waits for is retried until the wait times out. An asynchronous commit is not
-retried, because a later commit may have been stored meanwhile. `settle` reports outcomes in the
-user's thread: to the interceptors first, then to the callback.
+A commit that the user waits for, or before a rebalance, is retried until the wait times out. The
+retry leaves out partitions of later commits. An asynchronous commit is not retried. `settle`
+reports outcomes in the user's thread: to the interceptors first, then to the callback.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Commit:
         "error",
         "is_done",
         "last_refusal",
+        "left",
         "not_before_ms",
+        "number",
         "offsets",
         "pending",
         "retries",
@@ -66,8 +68,14 @@ class Commit:
         "sent_by",
     )
 
-    def __init__(self, offsets: Offsets, *, retries: bool, callback: Callback | None) -> None:
+    def __init__(
+        self, number: int, offsets: Offsets, *, retries: bool, callback: Callback | None
+    ) -> None:
+        self.number = number
+        """Later commits have higher numbers."""
         self.offsets = dict(offsets)
+        self.left = self.offsets
+        """The offsets to send: without the partitions of later commits."""
         self.retries = retries
         self.callback = callback
         self.pending: Pending[OffsetCommitResponse] | None = None
@@ -100,6 +108,9 @@ class OffsetCommits:
         self._identity = identity
         self._refused = refused
         self._backoff_ms: int = parts.settings["retry.backoff.ms"]
+        self._count = 0
+        self._newest: dict[TopicPartition, int] = {}
+        """By partition, the number of the last commit that was sent."""
         self._open: list[Commit] = []
         self._to_tell: deque[Commit] = deque()
 
@@ -109,7 +120,8 @@ class OffsetCommits:
 
     def begin(self, offsets: Offsets, *, retries: bool, callback: Callback | None = None) -> Commit:
         """Begin a commit, which `advance` will send. If `offsets` is empty, it is done at once."""
-        commit = Commit(offsets, retries=retries, callback=callback)
+        self._count += 1
+        commit = Commit(self._count, offsets, retries=retries, callback=callback)
         commit.seen_failures = self._lookup.failure_count
         if commit.offsets:
             self._open.append(commit)
@@ -162,11 +174,18 @@ class OffsetCommits:
             return
         if now_ms < commit.not_before_ms:
             return
+        if commit.sent_by is not None:
+            newest, number = self._newest, commit.number
+            commit.left = {k: each for k, each in commit.left.items() if newest[k] == number}
+            if not commit.left:
+                self._finish(commit, None)
+                return
         try:
             commit.sent_by = self._identity()
         except EmbedlogError as error:
             self._finish(commit, error)
             return
+        self._newest.update(dict.fromkeys(commit.left, commit.number))
         request, version = self._request(commit, commit.sent_by)
         self._parts.counts["commit-total"] += 1
         commit.pending = self._parts.send(node_id, request, version=version)
@@ -176,7 +195,7 @@ class OffsetCommits:
     ) -> tuple[OffsetCommitRequest, int]:
         topics: dict[str, OffsetCommitRequestTopic] = {}
         known = self._parts.metadata.topics
-        for (name, number), (offset, text, leader_epoch) in commit.offsets.items():
+        for (name, number), (offset, text, leader_epoch) in commit.left.items():
             if name not in topics:
                 topic_id = known[name].topic_id if name in known else ZERO_UUID
                 topics[name] = OffsetCommitRequestTopic(name=name, topic_id=topic_id)

@@ -34,6 +34,8 @@ class Reconciliation:
         self._target: dict[bytes, list[int]] | None = None
         """The broker's target, partitions by topic id; None once it has been taken over."""
         self._commit: Commit | None = None
+        self._committing: frozenset[TopicPartition] = frozenset()
+        """The partitions that are revoked after `_commit`: their positions move no more."""
         self._commit_deadline = 0
 
     @property
@@ -101,11 +103,15 @@ class Reconciliation:
 
         Returns the milliseconds that the commit may still take; None if no commit is open.
         """
+        if not self._committing.issuperset(revoked):
+            # A newer target revokes more, and the application has read on in these partitions.
+            self._abandon_commit()
         if not revoked:
             self._abandon_commit()
             return None
         if self._commit is None:
             self._subscription.mark_revoking(revoked)
+            self._committing = frozenset(revoked)
             if not self._auto_commit.is_on:
                 return None
             self._commit = self._auto_commit.begin(retries=True)

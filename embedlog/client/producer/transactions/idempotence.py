@@ -5,16 +5,17 @@ The events of a batch change the numbers of its partition:
     answered                       the partition's last acknowledged number moves on
     out of order, an earlier
       batch has no outcome         sent again
-    out of order otherwise         the broker lost earlier records: a new epoch
+    out of order otherwise         the broker lost earlier records: a new epoch. If the batch may be
+                                   in the log, it fails
     refused for good               the later numbers leave a gap: a new epoch
     given up without an answer     unresolved: no new batch is sent until every sent batch has an
                                    outcome; if later numbers were acknowledged, the batch was
                                    written, else a new epoch
     a new epoch                    the partition counts from 0, its batches are numbered anew
 
-Stricter than in Kafka's client: a partition gets its new epoch only when none of its batches is on
-the wire. Otherwise a batch that was written under the old epoch, with its answer lost, would be
-written again.
+Stricter than in Kafka's client: no batch that may be in the log is numbered anew, because it would
+be written again. A partition gets its new epoch only when none of its batches is on the wire, and
+none before the gap is without an outcome.
 """
 
 from __future__ import annotations
@@ -60,8 +61,7 @@ class IdempotentSequences(Sequences):
         """
         if self.producer_id >= 0:
             self._resolve()
-            waiting = self._to_restart
-            if waiting and not any(self._partitions[key].is_on_wire for key in waiting):
+            if any(self._partitions[key].may_restart for key in self._to_restart):
                 self._raise_epoch()
             if self.producer_id >= 0:
                 return None
@@ -83,13 +83,19 @@ class IdempotentSequences(Sequences):
         return None if self.producer_id >= 0 else self._retry.left_ms(now_ms) or None
 
     def may_drain(self, batch: ProducerBatch) -> bool:
-        if self.producer_id < 0 or (batch.topic, batch.partition) in self._to_restart:
+        key = (batch.topic, batch.partition)
+        if self.producer_id < 0:
+            return False
+        if key in self._to_restart and not (
+            batch.base_sequence >= 0 and self._partitions[key].is_before_gap(batch)
+        ):
             return False
         return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """Return whether sending again helps, perhaps under a new epoch."""
-        sequences = self._partitions.get((batch.topic, batch.partition))
+        key = (batch.topic, batch.partition)
+        sequences = self._partitions.get(key)
         if sequences is None or batch.base_sequence < 0:
             return False
         if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
@@ -104,7 +110,11 @@ class IdempotentSequences(Sequences):
         else:
             return False
         if is_gap:
-            self._to_restart.add((batch.topic, batch.partition))
+            if not sequences.is_missing(batch):
+                error.add_note("An attempt before got no answer: the records may be in the log.")
+                return False
+            sequences.note_gap(batch.base_sequence)
+            self._to_restart.add(key)
         return True
 
     def gave_up(self, batch: ProducerBatch, _error: Exception) -> None:
@@ -119,6 +129,7 @@ class IdempotentSequences(Sequences):
             sequences.unresolved_end = after(batch)
             self._unresolved.add(key)
         else:
+            sequences.note_gap(batch.base_sequence)
             self._to_restart.add(key)
 
     def _resolve(self) -> None:
@@ -131,6 +142,7 @@ class IdempotentSequences(Sequences):
                 self._unresolved.discard(key)
                 sequences.unresolved_end = -1
                 if sequences.next_sequence != sequences.expected:
+                    sequences.note_gap(sequences.expected)
                     self._to_restart.add(key)
 
     def _raise_epoch(self) -> None:
@@ -141,9 +153,9 @@ class IdempotentSequences(Sequences):
         self._restart_partitions()
 
     def _restart_partitions(self) -> None:
-        for key in self._to_restart:
+        for key in [key for key in self._to_restart if self._partitions[key].may_restart]:
             self._partitions[key].restart(self.producer_id, self.producer_epoch)
-        self._to_restart.clear()
+            self._to_restart.remove(key)
 
     def _take_id(self, now_ms: int) -> None:
         pending, self.pending = self.pending, None

@@ -42,6 +42,8 @@ class PartitionSequences:
         self.last_acked = -1
         self.unresolved_end = -1
         """The sequence after a batch that was given up without an answer; -1 if there is none."""
+        self.gap = -1
+        """The first sequence that the broker lacks; -1 if it lacks none. It refuses later ones."""
         for batch in self.in_flight:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
             self.next_sequence = after(batch)
@@ -62,8 +64,36 @@ class PartitionSequences:
         return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
     @property
-    def is_on_wire(self) -> bool:
-        return any(batch.is_on_wire for batch in self.in_flight)
+    def may_restart(self) -> bool:
+        """True if the log has no batch that `restart` would number anew.
+
+        A batch on the wire, or before the gap, may be in the log: it needs its outcome first.
+        """
+        if any(batch.is_on_wire for batch in self.in_flight):
+            return False
+        return not self.in_flight or not self.is_before_gap(self.in_flight[0])
+
+    def is_before_gap(self, batch: ProducerBatch) -> bool:
+        return 0 < (self.gap - batch.base_sequence) & _SEQUENCE_MASK < _HALF
+
+    def note_gap(self, sequence: int) -> None:
+        """Note that the broker lacks `sequence`."""
+        if self.gap < 0 or 0 < (self.gap - sequence) & _SEQUENCE_MASK < _HALF:
+            self.gap = sequence
+
+    def is_missing(self, batch: ProducerBatch) -> bool:
+        """Return whether the log lacks a batch that was refused as out of order.
+
+        A broker recognizes the last batch of a producer for ever, earlier ones only for a while: a
+        restart forgets them. It never recognizes a part of a batch. So the refusal proves nothing
+        if an earlier attempt may have written the batch, and the log may have a later batch.
+        """
+        if not batch.may_be_written:
+            return True
+        if batch.is_split_product:
+            return False
+        later = self.in_flight[self.in_flight.index(batch) + 1 :]
+        return not any(each.may_be_written or each.is_on_wire for each in later)
 
 
 class Sequences:
