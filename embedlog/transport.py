@@ -170,7 +170,8 @@ class NoWrites:
 class LocalTransport:
     """The common part of transports to brokers of this process.
 
-    If no thread drives the brokers' background work, a call does the work that is due. Thread-safe.
+    If no thread drives the brokers' background work, a call first does the work that is due, and
+    at the end the work that it has caused. Thread-safe.
     """
 
     concurrent = True
@@ -286,7 +287,10 @@ class InProcessTransport(LocalTransport):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Call the broker; the pending is done on return unless the broker has to wait."""
+        """Call the broker; the pending is done on return unless the broker has to wait.
+
+        What was due before this call is done first.
+        """
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
         if context is None or self._is_closed:
@@ -296,9 +300,14 @@ class InProcessTransport(LocalTransport):
                 pending = Pending()
                 pending.fail(error)
                 return pending
+        scheduler = self._scheduler
+        due_ns = scheduler.next_call_ns
+        if self._now_ns() >= due_ns:
+            scheduler.drive()
+            due_ns = scheduler.next_call_ns
         answer = self._handle(context, request)
-        if self._now_ns() >= self._scheduler.next_call_ns:
-            self._scheduler.drive()
+        if scheduler.next_call_ns < due_ns:
+            scheduler.drive()
         if type(answer) is Pending:
             return answer
         pending = Pending()
@@ -328,9 +337,14 @@ class InProcessTransport(LocalTransport):
         """
         if self._is_closed:
             raise ClosedError("the client was closed")
+        scheduler = self._scheduler
+        due_ns = scheduler.next_call_ns
+        if self._now_ns() >= due_ns:
+            scheduler.drive()
+            due_ns = scheduler.next_call_ns
         answer = self._append_one(topic, topic_id, partition, records, acks, timeout_ms, is_awaited)
-        if self._now_ns() >= self._scheduler.next_call_ns:
-            self._scheduler.drive()
+        if scheduler.next_call_ns < due_ns:
+            scheduler.drive()
         return answer
 
     @property

@@ -45,7 +45,9 @@ class ConsumerDriver:
         self._positions = positions
         self.coordinator = coordinator
         """None if the consumer has no group.id."""
-        self.guard = Guard()
+        self.guard = Guard(
+            self._transport.runtime.scheduler if self._transport.in_process else None
+        )
         """Every call of the consumer runs inside this guard."""
         self.is_woken = False
         """True from `wakeup` until a call raises WakeupError."""

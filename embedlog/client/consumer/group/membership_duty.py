@@ -1,8 +1,8 @@
 """`MembershipDuty`: keeps a member alive between the user's calls of the consumer.
 
     in process   The cluster's scheduler runs the duty, in any waiting thread or in the thread of a
-                 listener. If no thread runs the scheduler, no heartbeat is sent, but the broker
-                 cannot end the member's session either.
+                 listener. If no thread runs the scheduler, the next call of any client runs the
+                 duty, before the sessions that would have ended after its heartbeat.
     TCP          A thread of its own runs the duty, from joining a group until leaving it.
 
 The duty sends heartbeats, looks up a lost coordinator and takes answers to commits. It leaves the
