@@ -54,6 +54,9 @@ class ConsumerGroup(Group):
         self.target_epoch = FIRST_EPOCH
         self.target_made_ms = 0
         """Wall time of the last assignment; 0 if the next one may come at once."""
+        self.counted_from: tuple[int, int] | None = None
+        """(target epoch, monotonic time of its assignment) if an update had to wait for the next.
+        """
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         """Instance id -> member id."""
