@@ -538,10 +538,9 @@ def open(
     a client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await).
 
     Work that is due by the clock (retention, compaction, checkpoints, session expiry) is done by
-    client calls in this process, by waiting threads, and by listeners. A call first does what was
-    due before it, so that its answer is the same as if the work had been done in time. `background`
-    starts a thread for it, for a process that may make no calls for long; see also
-    `Cluster.maintain`.
+    client calls in this process, by waiting threads, and by listeners. A call first does all
+    work that was due. `background` starts a thread for it, for a process that may make no calls for
+    long; see also `Cluster.maintain`.
 
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:

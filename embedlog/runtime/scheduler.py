@@ -31,7 +31,7 @@ from embedlog.runtime.threads import Parked, Thread, Waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from embedlog.runtime.clock import Clock
     from embedlog.runtime.pending import Pending
@@ -159,7 +159,12 @@ class Scheduler:
                     if duty in self._due:
                         self._due[duty] = -_NEVER
                 hurried.discard(duty)
-            self._run_in_order(now_ms)
+            due = [each for each in self.duties() if each[1] <= now_ms]
+            if len(due) > 1 and self._in_order is not None:
+                times = dict(due)
+                due = [(duty, times[duty]) for duty in self._in_order(list(times))]
+            for duty, at_ms in _in_turn(due, self._timers, self._due, now_ms):
+                self._run(duty, at_ms, now_ms)
         finally:
             try:
                 self._end_run(now_ms)
@@ -265,23 +270,6 @@ class Scheduler:
         with self._lock:
             return list(self._due.items())
 
-    def _run_in_order(self, now_ms: int) -> None:
-        """Run the due duties by their due times, and timers only up to the next duty's due time."""
-        due = [each for each in self.duties() if each[1] <= now_ms]
-        if len(due) > 1 and self._in_order is not None:
-            times = dict(due)
-            due = [(duty, times[duty]) for duty in self._in_order(list(times))]
-        due.sort(key=_due_ms)
-        while due:
-            duty, _ = due.pop(0)
-            if not due or duty not in self._timers:
-                self._run(duty, now_ms, now_ms)
-                continue
-            self._run(duty, int(max(due[0][1], 0)), now_ms)
-            again_ms = self._due.get(duty, _NEVER)
-            if again_ms <= now_ms:
-                insort(due, (duty, again_ms), key=_due_ms)
-
     def _run(self, duty: Duty, at_ms: int, now_ms: int) -> None:
         delay: int | None = _FAILED_DUTY_DELAY_MS
         try:
@@ -318,3 +306,22 @@ def _delay(due: float, now_ms: int) -> int | None:
     if due == _NEVER:
         return None
     return max(0, int(due - now_ms))
+
+
+def _in_turn(
+    due: list[tuple[Duty, float]], timers: set[Duty], all_due: Mapping[Duty, float], now_ms: int
+) -> Iterator[tuple[Duty, int]]:
+    """Yield the due duties by their due times, each with the time up to which it shall work.
+
+    A timer works up to the due time of the next duty, and gets another turn if it has more to do.
+    """
+    due.sort(key=_due_ms)
+    while due:
+        duty, _ = due.pop(0)
+        if not due or duty not in timers:
+            yield duty, now_ms
+            continue
+        yield duty, int(max(due[0][1], 0))
+        again_ms = all_due.get(duty, _NEVER)
+        if again_ms <= now_ms:
+            insort(due, (duty, again_ms), key=_due_ms)

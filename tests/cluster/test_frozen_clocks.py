@@ -13,6 +13,7 @@ import pytest
 import time_machine
 
 import embedlog
+from embedlog.broker.commits.inbox import CommitInbox
 from embedlog.cluster.cluster import Cluster
 from embedlog.errors import InvalidTxnState
 from embedlog.storage.state_files import staged_layout
@@ -43,7 +44,7 @@ class Still:
     """A cluster in memory under a clock that stands still until the test moves it."""
 
     def __init__(self, frozen: Any) -> None:
-        self._frozen = frozen
+        self.frozen = frozen
         self.cluster: Cluster = embedlog.open(**SETTINGS)
         self.cluster.create_topic("t", config={"segment.ms": 60_000})
         self.admin = self.cluster.admin()
@@ -51,7 +52,7 @@ class Still:
 
     def move(self) -> None:
         """Move the test's clock by ten days."""
-        self._frozen.move_to("2030-01-11")
+        self.frozen.move_to("2030-01-11")
 
     def ask(self, request: Any) -> Any:
         pending = self.transport.send(ANY_NODE, request)
@@ -250,7 +251,7 @@ def test_compacted_records_and_tombstones_go(still: Still) -> None:
     with still.cluster.producer() as producer:
         for day, value in enumerate((b"1", b"2", None, b"last"), 1):
             producer.send("c", value, key=b"last" if day == 4 else b"k").result()
-            still._frozen.move_to(f"2030-01-0{day + 1}")
+            still.frozen.move_to(f"2030-01-0{day + 1}")
             still.cluster.maintain()
         producer.send("c", b"", key=b"roll").result()
         still.move()
@@ -283,8 +284,7 @@ def test_a_moved_clock_ends_no_pin_and_no_staged_job(still: Still, tmp_path: Pat
     with embedlog.open(data, durability="os", log_retention_ms=3_600_000) as cluster:
         with cluster.producer() as producer:
             producer.append("t", b"old")
-        inbox = cluster._brokers.running()[0].commit_inbox
-        assert inbox is not None
+        inbox = CommitInbox(cluster.broker().core)
         staged = Path(staged_layout.part(data, staged_layout.STAGED)) / "job"
         staged.mkdir(parents=True)
         with embedlog.open_reader(data).pin({PLACE: 0}):
@@ -294,5 +294,6 @@ def test_a_moved_clock_ends_no_pin_and_no_staged_job(still: Still, tmp_path: Pat
             log = cluster.broker().core.replica_manager.partition("t", 0).log
             assert log.offsets.log_start_offset == 0
             assert staged.exists()
+        inbox.close()
         cluster.maintain()
         assert log.offsets.log_start_offset == 1

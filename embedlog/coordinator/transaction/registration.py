@@ -48,7 +48,7 @@ def add_partitions(
         now_ms=now_ms,
         partitions=present.partitions.union(partitions),
         start_ms=present.start_ms if is_open else now_ms,
-        began_ms=present.began_ms if is_open else context.elapsed_ms(),
+        began_ns=present.began_ns if is_open else context.elapsed_ns(),
         client_version=client_version,
     )
     return shard.transit(target, None)

@@ -47,6 +47,9 @@ class ConsumerGroup(Group):
 
     GROUP_TYPE = "consumer"
 
+    counted_from: tuple[int, int] | None = None
+    """(target epoch, monotonic time of its assignment) if an update had to wait for the next."""
+
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.group_epoch = FIRST_EPOCH
@@ -54,9 +57,6 @@ class ConsumerGroup(Group):
         self.target_epoch = FIRST_EPOCH
         self.target_made_ms = 0
         """Wall time of the last assignment; 0 if the next one may come at once."""
-        self.counted_from: tuple[int, int] | None = None
-        """(target epoch, monotonic time of its assignment) if an update had to wait for the next.
-        """
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         """Instance id -> member id."""
