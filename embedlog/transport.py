@@ -64,6 +64,11 @@ if TYPE_CHECKING:
         in_process: bool
         is_driven: bool
         loses_answers: bool
+        is_authority: bool
+        """True if answers about the existence of topics and partitions are final: the only broker
+        is in this process."""
+        is_closed: bool
+        """True after `close`; a cluster of this process closes its transports."""
         runtime: Runtime
         before_end: Callable[[], None] | None
         """Called when a cluster of this process is closed before its client."""
@@ -177,6 +182,7 @@ class LocalTransport:
     concurrent = True
     in_process = True
     is_driven = True
+    is_authority = False
     writes = NoWrites()
 
     def __init__(
@@ -199,7 +205,7 @@ class LocalTransport:
         self._versions = versions
         self._owner = owner
         self._contexts: dict[type[Message], Any] = {}
-        self._is_closed = False
+        self.is_closed = False
         stays_in_parent(self)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
@@ -229,15 +235,15 @@ class LocalTransport:
 
     def end(self) -> None:
         """Let the client send its records, then close it: the cluster is about to be closed."""
-        if self.before_end is not None and not self._is_closed:
+        if self.before_end is not None and not self.is_closed:
             self.before_end()
         self.close()
 
     def close(self) -> None:
-        self._is_closed = True
+        self.is_closed = True
 
     def _context(self, kind: type[Message], version: int | None) -> Any:
-        if self._is_closed:
+        if self.is_closed:
             raise ClosedError("the client was closed")
         known = kind.__declaration__
         assert known is not None, kind
@@ -268,11 +274,13 @@ class InProcessTransport(LocalTransport):
         makes_topics: Callable[[], bool] = lambda: True,
         disk_error: Callable[[str, int], Exception | None] = lambda _topic, _partition: None,
         append_one: AppendOne | None = None,
+        is_authority: bool = False,
         owner: object = None,
     ) -> None:
-        """`handle` is `Broker.handle`; `append` calls `append_one`. `makes_topics` and `disk_error`
-        are as in `Transport`, the other parameters as in `LocalTransport`."""
+        """`handle` is `Broker.handle`; `append` calls `append_one`. `makes_topics`, `is_authority`
+        and `disk_error` are as in `Transport`, the other parameters as in `LocalTransport`."""
         super().__init__(make_context, versions, runtime, owner)
+        self.is_authority = is_authority
         self._makes_topics = makes_topics
         self.disk_error = disk_error
         self._now_ns = runtime.scheduler.now_ns
@@ -289,11 +297,11 @@ class InProcessTransport(LocalTransport):
     ) -> Pending[R]:
         """Call the broker; the pending is done on return unless the broker has to wait.
 
-        What was due before this call is done first.
+        Work of the broker that is due by now is done first.
         """
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
-        if context is None or self._is_closed:
+        if context is None or self.is_closed:
             try:
                 context = self._context(type(request), version)
             except (ClosedError, KafkaError) as error:
@@ -335,7 +343,7 @@ class InProcessTransport(LocalTransport):
             KafkaError: the broker refuses. The pending of an append that is not committed yet fails
                 with the same errors.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise ClosedError("the client was closed")
         scheduler = self._scheduler
         due_ns = scheduler.next_call_ns

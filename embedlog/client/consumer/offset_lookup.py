@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
+from embedlog.client.lacks import is_missing, lack_of
 from embedlog.common import item
 
 TYPE_CHECKING = False
@@ -50,17 +51,26 @@ class OffsetLookup(LeaderLookup):
         settings: Settings,
         timestamps: Mapping[TopicPartition, int],
         arrived: Callable[[Pending[Any]], None],
+        *,
+        may_fail: bool = False,
     ) -> None:
-        """`arrived` is called, by any thread, when `advance` has a new answer to take."""
+        """`arrived` is called, by any thread, when `advance` has a new answer to take.
+
+        `may_fail`: in process, a partition that the metadata lacks fails at once.
+        """
         super().__init__(metadata, settings["retry.backoff.ms"], timestamps)
         self._transport = transport
         self._isolation = int(settings.get("isolation.level") == "read_committed")
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._arrived = arrived
+        self._may_fail = may_fail and transport.is_authority
+        self._since = metadata.answer_count
         self.found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         if not metadata.wanted.follows_all:
             for topic, _ in self._left:
                 metadata.want(topic)
+        if may_fail and any(metadata.leader(*key) is None for key in self._left):
+            metadata.request_update()
 
     def _ask(self) -> None:
         from wire.schemas.list_offsets import (
@@ -76,6 +86,10 @@ class OffsetLookup(LeaderLookup):
             leader = self._metadata.leader(topic, partition)
             if leader is None:
                 error = self._metadata.topic_error(topic)
+                if self._may_fail and is_missing(
+                    self._metadata, topic, partition, since=self._since
+                ):
+                    error = lack_of(self._metadata, topic, partition)
                 if error is not None:
                     del self._left[key]
                     self.failed[key] = error
