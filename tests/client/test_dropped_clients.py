@@ -86,6 +86,21 @@ def test_a_dropped_consumer_of_asyncio_leaves_its_group(target: Any, protocol: s
         assert not any(each.is_alive() for each in threads)
 
 
+@pytest.mark.timeout(30)
+def test_the_thread_of_a_dropped_admin_of_asyncio_ends(target: Any) -> None:
+    before = set(threading.enumerate())
+
+    async def main() -> None:
+        admin = embedlog.aio.Admin(target)
+        assert list(await admin.list_topics()) == ["t"]
+
+    asyncio.run(main())
+    gc.collect()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive(), thread
+
+
 def test_a_closed_consumer_is_dropped_without_a_word(target: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
