@@ -178,7 +178,9 @@ class Scheduler:
         Clients of this process call it after a request, once `next_call_ns` has come.
         """
         if not self._listeners and self._waiting.driver is None:
-            self.run_due(self._clock.monotonic_ms(), is_call=True)
+            left_ms = self.run_due(self._clock.monotonic_ms(), is_call=True)
+            if left_ms == 0:  # a duty asks for another run at once
+                self.run_due(self._clock.monotonic_ms(), is_call=True)
 
     def exclusively(self, step: Callable[[], T]) -> T:
         """Run `step` while no duty runs."""

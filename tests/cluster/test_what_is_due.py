@@ -10,12 +10,14 @@ import pytest
 import embedlog
 from embedlog.cluster.cluster import Cluster
 from embedlog.errors import InvalidTxnState
-from embedlog.testing import sim_runtime
+from embedlog.testing import SimClock, sim_runtime
 from embedlog.transport import ANY_NODE
 from tests.apis import consumer_groups, groups
 from wire.error_codes import ErrorCode
+from wire.records.encode.builder import build_batch
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.schemas.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 SECOND_MS, MINUTE_MS, DAY_MS = 1_000, 60_000, 86_400_000
 PLACE = ("t", 0)
@@ -213,6 +215,25 @@ def test_old_records_go_and_later_their_files() -> None:
     world.cluster.close()
 
 
+def test_a_client_learns_of_new_partitions_when_its_metadata_is_old(world: World) -> None:
+    with world.member(metadata_max_age_ms=60_000) as consumer:
+        world.cluster.admin().create_partitions({"t": 2})
+        world.pass_time(MINUTE_MS + 1)
+        consumer.poll(0)
+        while len(consumer.assignment()) < 2:
+            consumer.poll(0)
+
+
+def test_a_member_that_asks_for_no_assignment_goes(world: World) -> None:
+    world.member()
+    joined = world.ask(groups.join(group_id="other"))
+    request = groups.join(joined.member_id, group_id="other", rebalance_timeout_ms=5_000)
+    joined = world.ask(request)
+    world.pass_time(5_001)
+    sync = groups.sync(joined.member_id, joined.generation_id, group_id="other")
+    assert world.ask(sync).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_fetch_that_waits_for_records_ends(world: World) -> None:
     waiting = world.transport.send(
         ANY_NODE,
@@ -273,3 +294,67 @@ def test_work_of_timers_and_duties_is_done_in_the_order_of_its_times(world: Worl
     timer.add(Task(1))  # moves the time of the wheel
     world.first_offset()
     assert done == ["timer 2000", "timer 2500", "heartbeat", "timer 9000", "timer 45000"]
+
+
+# Several brokers
+
+
+@pytest.fixture
+def several() -> Iterator[Cluster]:
+    cluster = Cluster(None, brokers=3, is_embedded=True, runtime=sim_runtime(seed=4))
+    cluster.create_topic("t", 1, replication_factor=3, config={"min.insync.replicas": 3})
+    with cluster.producer(acks="all") as producer:
+        producer.send("t", b"v", partition=0).result()
+    yield cluster
+    cluster.close()
+
+
+def advance(cluster: Cluster, delay_ms: int) -> None:
+    clock = cluster.runtime.clock
+    assert isinstance(clock, SimClock)
+    clock.advance(delay_ms)
+
+
+def test_no_broker_loses_its_session_while_nobody_calls(several: Cluster) -> None:
+    partition = several.partition("t", 0)
+    before = partition.leader, partition.isr, partition.leader_epoch
+    for _ in range(3):
+        advance(several, 10 * MINUTE_MS)
+        assert several.topics == ["t"]
+        assert (partition.leader, partition.isr, partition.leader_epoch) == before
+
+
+def test_the_session_of_a_paused_broker_ends(several: Cluster) -> None:
+    partition = several.partition("t", 0)
+    leader = partition.leader
+    several.broker(leader).pause()
+    advance(several, MINUTE_MS)
+    assert several.topics == ["t"]
+    assert partition.leader not in (leader, -1)
+
+
+def test_a_follower_that_lags_leaves_the_in_sync_set(several: Cluster) -> None:
+    partition = several.partition("t", 0)
+    (follower, _) = [each for each in partition.isr if each != partition.leader]
+    partition.hold(follower)
+    transport = several.connect("test")
+    waiting = transport.send(partition.leader, produce(several, timeout_ms=5_000))
+    assert not waiting.done()
+    advance(several, 5_001)
+    assert several.topics == ["t"]
+    code = waiting.result().responses[0].partition_responses[0].error_code
+    assert code == ErrorCode.REQUEST_TIMED_OUT
+    advance(several, 2 * MINUTE_MS)
+    assert several.topics == ["t"]
+    assert follower not in partition.isr
+
+
+def produce(cluster: Cluster, *, timeout_ms: int) -> ProduceRequest:
+    """Return a produce request of one record that all replicas must have."""
+    topic = cluster.brokers[0].core.image.topics_by_name["t"]
+    data = PartitionProduceData(index=0, records=build_batch([b"v"], timestamps=1))
+    return ProduceRequest(
+        acks=-1,
+        timeout_ms=timeout_ms,
+        topic_data=[TopicProduceData(topic_id=topic.topic_id, partition_data=[data])],
+    )
