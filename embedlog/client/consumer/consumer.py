@@ -11,7 +11,7 @@ are three ways to read, each cheaper per record than the one before: `poll` retu
 
 A member of a group must poll at least every max.poll.interval.ms. Between the application's calls a
 background duty sends the heartbeats. Unless enable.auto.commit is off, poll commits the positions
-every auto.commit.interval.ms.
+every auto.commit.interval.ms. A member that is dropped without `close` leaves, with a warning.
 """
 
 from __future__ import annotations
@@ -341,6 +341,7 @@ class Consumer:
 
         Raises:
             TimedOut: the position was not found in time.
+            UnknownTopicOrPartition: in process, there is no such partition.
             NoOffsetForPartition: no offset is committed, and auto.offset.reset is none.
         """
         timeout_ms = arguments.optional_timeout_ms(timeout_ms, "position")
