@@ -13,7 +13,11 @@ from wire.error_codes import ERRORS, ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from embedlog.common import TopicPartition
+
+    Raised = TypeVar("Raised", bound=BaseException)
 
 
 class EmbedlogError(Exception):
@@ -22,6 +26,14 @@ class EmbedlogError(Exception):
     remedy: str | None = None
     """Remedy for an error of a transaction: "abort" it, "close" the producer, or "retry" the call.
     None for every other error."""
+
+
+def again(error: Raised) -> Raised:
+    """Return a stored error to raise it once more.
+
+    Without this its traceback would collect the frames of all earlier raises.
+    """
+    return error.with_traceback(None)
 
 
 class KafkaError(EmbedlogError):

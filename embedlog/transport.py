@@ -64,6 +64,11 @@ if TYPE_CHECKING:
         in_process: bool
         is_driven: bool
         loses_answers: bool
+        is_authority: bool
+        """True if answers about the existence of topics and partitions are final: the only broker
+        is in this process."""
+        is_closed: bool
+        """True after `close`; a cluster of this process closes its transports."""
         runtime: Runtime
         before_end: Callable[[], None] | None
         """Called when a cluster of this process is closed before its client."""
@@ -170,12 +175,14 @@ class NoWrites:
 class LocalTransport:
     """The common part of transports to brokers of this process.
 
-    If no thread drives the brokers' background work, a call does the work that is due. Thread-safe.
+    If no thread drives the brokers' background work, a call first does the work that is due, and
+    at the end the work that it has caused. Thread-safe.
     """
 
     concurrent = True
     in_process = True
     is_driven = True
+    is_authority = False
     writes = NoWrites()
 
     def __init__(
@@ -198,7 +205,7 @@ class LocalTransport:
         self._versions = versions
         self._owner = owner
         self._contexts: dict[type[Message], Any] = {}
-        self._is_closed = False
+        self.is_closed = False
         stays_in_parent(self)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
@@ -228,15 +235,15 @@ class LocalTransport:
 
     def end(self) -> None:
         """Let the client send its records, then close it: the cluster is about to be closed."""
-        if self.before_end is not None and not self._is_closed:
+        if self.before_end is not None and not self.is_closed:
             self.before_end()
         self.close()
 
     def close(self) -> None:
-        self._is_closed = True
+        self.is_closed = True
 
     def _context(self, kind: type[Message], version: int | None) -> Any:
-        if self._is_closed:
+        if self.is_closed:
             raise ClosedError("the client was closed")
         known = kind.__declaration__
         assert known is not None, kind
@@ -267,11 +274,13 @@ class InProcessTransport(LocalTransport):
         makes_topics: Callable[[], bool] = lambda: True,
         disk_error: Callable[[str, int], Exception | None] = lambda _topic, _partition: None,
         append_one: AppendOne | None = None,
+        is_authority: bool = False,
         owner: object = None,
     ) -> None:
-        """`handle` is `Broker.handle`; `append` calls `append_one`. `makes_topics` and `disk_error`
-        are as in `Transport`, the other parameters as in `LocalTransport`."""
+        """`handle` is `Broker.handle`; `append` calls `append_one`. `makes_topics`, `is_authority`
+        and `disk_error` are as in `Transport`, the other parameters as in `LocalTransport`."""
         super().__init__(make_context, versions, runtime, owner)
+        self.is_authority = is_authority
         self._makes_topics = makes_topics
         self.disk_error = disk_error
         self._now_ns = runtime.scheduler.now_ns
@@ -286,19 +295,27 @@ class InProcessTransport(LocalTransport):
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        """Call the broker; the pending is done on return unless the broker has to wait."""
+        """Call the broker; the pending is done on return unless the broker has to wait.
+
+        Work of the broker that is due by now is done first.
+        """
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
-        if context is None or self._is_closed:
+        if context is None or self.is_closed:
             try:
                 context = self._context(type(request), version)
             except (ClosedError, KafkaError) as error:
                 pending = Pending()
                 pending.fail(error)
                 return pending
+        scheduler = self._scheduler
+        due_ns = scheduler.next_call_ns
+        if self._now_ns() >= due_ns:
+            scheduler.drive()
+            due_ns = scheduler.next_call_ns
         answer = self._handle(context, request)
-        if self._now_ns() >= self._scheduler.next_call_ns:
-            self._scheduler.drive()
+        if scheduler.next_call_ns < due_ns:
+            scheduler.drive()
         if type(answer) is Pending:
             return answer
         pending = Pending()
@@ -326,11 +343,16 @@ class InProcessTransport(LocalTransport):
             KafkaError: the broker refuses. The pending of an append that is not committed yet fails
                 with the same errors.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise ClosedError("the client was closed")
+        scheduler = self._scheduler
+        due_ns = scheduler.next_call_ns
+        if self._now_ns() >= due_ns:
+            scheduler.drive()
+            due_ns = scheduler.next_call_ns
         answer = self._append_one(topic, topic_id, partition, records, acks, timeout_ms, is_awaited)
-        if self._now_ns() >= self._scheduler.next_call_ns:
-            self._scheduler.drive()
+        if scheduler.next_call_ns < due_ns:
+            scheduler.drive()
         return answer
 
     @property

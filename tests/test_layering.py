@@ -80,9 +80,11 @@ INNER_FLOORS = {
         "admin producer",
         "consumer",
         "waiting",
-        "connect metadata parse_settings",
+        "connect lacks parse_settings",
+        "metadata",
         "metadata_pauses network",
         "backoff serializers unknown_settings wanted_topics",
+        "rare_warnings",
         "arguments assignors cluster_nodes drivers errors interceptors settings user_code",
     ),
     "embedlog.client.admin": (
@@ -117,7 +119,7 @@ INNER_FLOORS = {
     "embedlog.client.producer": (
         "producer",
         "transaction",
-        "sends transactional",
+        "abandoned sends transactional",
         "parts",
         "passes",
         "in_process_sender request_sender",

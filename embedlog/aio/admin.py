@@ -91,6 +91,11 @@ class Admin:
         """Wait for the running call and free the resources. A second call waits for the first."""
         await self._calls.close(self.blocking.close)
 
+    def __del__(self) -> None:
+        calls: Calls | None = self.__dict__.get("_calls")
+        if calls is not None:
+            calls.abandon()
+
     async def __aenter__(self) -> Admin:
         return self
 

@@ -139,6 +139,11 @@ class Calls:
         if self._thread is not None:
             self._thread.join(_JOIN_MAX_MS)
 
+    def abandon(self) -> None:
+        """End the thread: the client was dropped, so that nobody can make a call."""
+        if self._closing is None:
+            self._given.complete(None)
+
     @property
     def is_closing(self) -> bool:
         return self._closing is not None
@@ -220,9 +225,13 @@ class Calls:
             while not is_last:
                 self._scheduler.wait(self._given, None)
                 call, self._given = self._given.result(), Pending()
+                if call is None:
+                    return
                 is_last = call.is_last
                 tell(call.loop, self._finished, call, *attempt(call.function))
-                if call.loop.is_closed():
+                is_lost = call.loop.is_closed()
+                del call  # it refers to the client, which may be dropped while this thread waits
+                if is_lost:
                     return
         except BaseException:
             # Waiting runs the cluster's duties, and one of them raised. Report the exception as

@@ -83,6 +83,11 @@ class Consumer:
         if self._shared.in_process:
             stays_in_parent(self)
 
+    def __del__(self) -> None:
+        calls: Calls | None = self.__dict__.get("_calls")
+        if calls is not None:
+            calls.abandon()
+
     # Subscription
 
     async def subscribe(

@@ -300,6 +300,11 @@ class Broker:
         if OFFSETS_TOPIC in self.image.topics_by_name:
             self.group_coordinator.expire_offsets()
 
+    def expire_transactions(self) -> None:
+        """Abort the transactions that exceed their time-outs, and delete expired ids."""
+        if TRANSACTIONS_TOPIC in self.image.topics_by_name:
+            self.transaction_coordinator.expire()
+
     def _bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int) -> None:
         self.controller.bump_leader_epochs(partitions, epoch_min)
 

@@ -27,7 +27,7 @@ from embedlog import errors
 from embedlog.coordinator.answers import then
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.placement import partition_of
-from embedlog.errors import KafkaError, error_for, error_name
+from embedlog.errors import KafkaError, again, error_for, error_name
 from embedlog.runtime.pending import Pending, completed
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from wire.error_codes import ErrorCode
@@ -126,7 +126,7 @@ class TransactionVerification:
             producer_epoch,
             self._to_ask,
             is_verified_only=not self._adds,
-            is_patient=self._adds and not self._knows_coordinators,
+            is_patient=self._adds,
         )
         return then(answer, self._answered)
 
@@ -138,7 +138,7 @@ class TransactionVerification:
         """
         refusal = self._refusals.get(place)
         if refusal is not None:
-            raise refusal
+            raise again(refusal)
         return self._guards.get(place)
 
     def _answered(self, codes: dict[Place, int]) -> TransactionVerification:

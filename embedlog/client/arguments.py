@@ -161,9 +161,19 @@ def offset(value: Any, call: str, argument: str = "offset", *, lowest: int = 0) 
     return _whole(value, call, argument, "an offset as int", lowest, LONG_MAX)
 
 
-def timestamp_ms(value: Any, call: str, argument: str = "timestamp_ms", *, lowest: int = 0) -> int:
-    """Check whole milliseconds since 1970; `time.time()` gives seconds, as a float."""
-    expected = "milliseconds since 1970 as int, such as int(time.time() * 1000)"
+def timestamp_ms(
+    value: Any,
+    call: str,
+    argument: str = "timestamp_ms",
+    *,
+    lowest: int = 0,
+    alternative: str = "",
+) -> int:
+    """Check whole milliseconds since 1970; `time.time()` gives seconds, as a float.
+
+    `alternative` names other numbers that the call takes.
+    """
+    expected = f"{alternative}milliseconds since 1970 as int, such as int(time.time() * 1000)"
     return _whole(value, call, argument, expected, lowest, LONG_MAX)
 
 

@@ -274,6 +274,7 @@ class Metadata:
         self.last_error = None
         told_news = self._update(response, was_all=question.asks_all)
         self._pauses.answered(now_ms, told_news=told_news, is_partial=question.is_partial)
+        self.wanted.tell_missing(self.errors, now_ms)
         in_process = self._transport.in_process
         if any(self._is_unsettled(name) for name in list(self.wanted.used)):
             # Brokers answer that a topic is unknown, and then create it: ask again. A broker of

@@ -18,8 +18,9 @@ def attempt(
     try:
         callback(*arguments)
     except Exception as error:
-        if about:
-            error.add_note(f"raised by {describe(callback)}, called {about}")
+        note = f"raised by {describe(callback)}, called {about}"
+        if about and note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
         return error
     return None
 

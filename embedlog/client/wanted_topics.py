@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from embedlog.client.rare_warnings import RareWarnings
 from embedlog.common import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from embedlog.client.settings import Settings
+    from embedlog.errors import KafkaError
     from wire.schemas.metadata import MetadataRequest
 
 
@@ -40,6 +42,8 @@ class WantedTopics:
         request waits until this exceeds the `question_count` from before the call."""
         self._asks_all = False
         self.follows_all = False
+        self.warnings = RareWarnings()
+        """About topics and partitions that the client wants, and cannot use."""
         self.in_use: Callable[[], Iterable[str]] = tuple
         """Returns topics that are in use without a call of `want`; they are never idle."""
 
@@ -75,6 +79,21 @@ class WantedTopics:
         idle = [name for name, used_ms in list(self.used.items()) if used_ms <= limit]
         self.forget(idle)
         return idle
+
+    def tell_missing(self, errors: Mapping[str, KafkaError], now_ms: int) -> None:
+        """Warn of the topics with a lasting error; `errors` is of the newest answer."""
+        for name in list(self.used):
+            error = errors.get(name)
+            if error is None:
+                self.warnings.is_over(name)
+                continue
+            self.warnings.warn_if_lasting(
+                name,
+                now_ms,
+                "topic %r cannot be used: %s; the client asks again: is its name right?",
+                name,
+                type(error).__name__,
+            )
 
     def next_question(self, *, only_new: bool) -> MetadataQuestion:
         """Return the next request: only about new topics, or about all wanted ones."""

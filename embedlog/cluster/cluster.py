@@ -383,9 +383,11 @@ class Cluster:
     def maintain(self) -> int:
         """Do all periodic work now; return the number of bytes it freed.
 
-        The work is: retention of every topic, compaction of every log that Kafka's cleaner would
-        clean, expiry of committed offsets, deletion of unneeded files (also files that
-        file.delete.delay.ms keeps for a while), and checkpoints. Other threads continue meanwhile.
+        The work is: everything that is due by the clock (time-outs of sessions, requests and
+        transactions), retention of every topic, compaction of every log that Kafka's cleaner would
+        clean, expiry of committed offsets and of transactional ids, deletion of unneeded files
+        (also files that file.delete.delay.ms keeps for a while), and checkpoints. Other threads
+        continue meanwhile.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:
@@ -536,8 +538,9 @@ def open(
     a client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await).
 
     Work that is due by the clock (retention, compaction, checkpoints, session expiry) is done by
-    client calls in this process, by waiting threads, and by listeners. `background` starts a thread
-    for it, for a process that may make no calls for long; see also `Cluster.maintain`.
+    client calls in this process, by waiting threads, and by listeners. A call first does all
+    work that was due. `background` starts a thread for it, for a process that may make no calls for
+    long; see also `Cluster.maintain`.
 
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:

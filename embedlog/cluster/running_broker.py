@@ -116,8 +116,11 @@ class RunningBroker:
 
     def maintain(self) -> int:
         """See `Cluster.maintain`."""
+        runtime = self.core.runtime
+        runtime.scheduler.run_due(runtime.clock.monotonic_ms())
         self.core.all_partitions()
         self.core.expire_offsets()
+        self.core.expire_transactions()
         scheduler, steps = self.core.runtime.scheduler, self.log_manager.tasks.finish_now()
         freed = 0
         while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:

@@ -54,14 +54,19 @@ class SeveralTransport(LocalTransport):
     ) -> Pending[R]:
         """Send a request. The pending is done on return unless the broker has to wait."""
         answer: Any
+        scheduler = self._scheduler
+        due_ns = scheduler.next_call_ns
+        if scheduler.now_ns() >= due_ns:
+            scheduler.drive()
+            due_ns = scheduler.next_call_ns
         try:
             context = self._context(type(request), version)
             answer = self._member(node_id).door.handle(context, request)
         except (ClosedError, KafkaError) as error:
             answer = Pending()
             answer.fail(error)
-        if self._scheduler.now_ns() >= self._scheduler.next_call_ns:
-            self._scheduler.drive()
+        if scheduler.next_call_ns < due_ns:
+            scheduler.drive()
         if type(answer) is not Pending:
             pending: Pending[R] = Pending()
             pending.complete(answer)

@@ -98,6 +98,7 @@ class Single:
             makes_topics=lambda: self._config.auto_create_topics_enable,
             disk_error=core.disk_error,
             append_one=append_one,
+            is_authority=True,
             owner=owner,
         )
 

@@ -16,6 +16,11 @@ _OF_THE_QUORUM = ("controller.quorum.voters", "controller.quorum.bootstrap.serve
 """No warning for these settings, which Kafka's own `server.properties` sets: embedlog finds its
 controller without them."""
 
+_ARGUMENTS = ("background", "brokers", "cluster_id", "durability", "log_dirs", "racks")
+"""The arguments of `embedlog.open` that are no settings."""
+
+_LIKENESS_MIN = 0.85
+
 _OF_SECURITY = ("authorizer.", "sasl.", "security.", "ssl.", "delegation.token.")
 
 
@@ -52,7 +57,10 @@ def _shown(name: str, text: str) -> str:
 
 def _hint(name: str) -> str:
     """Suggest the name that the user most likely meant, if one is likely."""
+    from difflib import get_close_matches
+
     from embedlog.config.topic_synonyms import BROKER_NAMES
 
-    nearest = BROKER_NAMES.get(name) or BROKER.nearest(name)
+    close = get_close_matches(name.replace(".", "_"), _ARGUMENTS, 1, _LIKENESS_MIN)
+    nearest = BROKER_NAMES.get(name) or next(iter(close), None) or BROKER.nearest(name)
     return f"; did you mean {nearest!r}?" if nearest else ""

@@ -71,6 +71,7 @@ class ShardContext:
         self.random = world.runtime.random
         self.wall_ms = clock.wall_ms
         self.monotonic_ms = clock.monotonic_ms
+        self.elapsed_ns = clock.elapsed_source()
         self.allows_deletion = world.runtime.clock_guard.allows_deletion
         """Returns whether data may be deleted because of its age by the wall clock."""
         self.metadata = world.metadata

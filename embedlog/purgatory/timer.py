@@ -62,6 +62,8 @@ class Timer:
     def advance_clock(self, now_ms: int) -> int:
         """Run every task due at `now_ms`, in order of time; return their number.
 
+        `now_ms` may be in the past: later tasks wait for a later call.
+
         If a task raises, the tasks after it stay due for the next call.
         """
         with self._lock:

@@ -175,9 +175,11 @@ class TimingWheel:
     def advance(self, now_ms: int) -> list[TimerTask]:
         """Move the wheel's time to `now_ms`; return the expired tasks, in order of time.
 
-        The other tasks of due buckets move to lower levels.
+        The other tasks of due buckets move to lower levels. If the wheel's time is later already,
+        tasks that expire between `now_ms` and that time stay for a later call.
         """
         self.move_time(now_ms)
+        end_ms = now_ms - now_ms % self.tick_ms + self.tick_ms
         queue = self.queue
         expired: list[TimerTask] = []
         is_in_order = True
@@ -189,7 +191,7 @@ class TimingWheel:
                 # a coarse bucket keeps its tasks in the order of arrival.
                 is_in_order = False
             if number:
-                self._demote(bucket, number, expired)
+                self._demote(bucket, number, expired, end_ms)
             else:
                 for task in bucket:
                     if task._bucket is bucket:
@@ -232,11 +234,14 @@ class TimingWheel:
                 break  # the coarser levels have not moved either
             ends[number] = end
 
-    def _demote(self, bucket: TimerTaskList, number: int, expired: list[TimerTask]) -> None:
-        """Move the tasks of a due bucket to lower levels, or to `expired`."""
+    def _demote(
+        self, bucket: TimerTaskList, number: int, expired: list[TimerTask], expired_end: int
+    ) -> None:
+        """Move the tasks of a due bucket to `expired` if due before `expired_end`, else to lower
+        levels.
+        """
         target_number = max(0, number - LEVELS_DEMOTED)
         tick_ms = self._ticks[target_number]
-        expired_end = self._expired_end
         # Virtual id -> bucket, to look up each bucket only once.
         targets: dict[int, TimerTaskList] = {}
         for task in bucket:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.errors import ClosedError, ConfigError, CorruptRecord, TimedOut
+from embedlog.errors import ClosedError, ConfigError, CorruptRecord, TimedOut, again
 from embedlog.runtime import Runtime, real_runtime
 from embedlog.runtime.pending import Pending
 from embedlog.storage import paths
@@ -363,7 +363,7 @@ class PartitionReader:
             if offset < (self.last_stable_offset if is_committed else self.high_watermark):
                 return True
             if self._log.damage is not None:
-                raise self._log.damage
+                raise again(self._log.damage)
             remaining_ms = _POLL_MS
             if deadline_ms is not None:
                 remaining_ms = min(_POLL_MS, deadline_ms - clock.monotonic_ms())

@@ -93,7 +93,7 @@ class ReplicaManager:
     ) -> DelayedOperationPurgatory:
         scheduler = self.runtime.scheduler
         timer = Timer(self.runtime.clock, scheduler.notify)
-        scheduler.add(timer)
+        scheduler.add(timer, is_timer=True)
         return DelayedOperationPurgatory(name, timer, purge_interval)
 
     def close(self, *, syncs: bool = True) -> None:

@@ -80,6 +80,12 @@ class Clock:
         """
         return _Machine.elapsed() // 1_000_000 if type(self) is Clock else self.monotonic_ms()
 
+    def elapsed_source(self) -> Callable[[], int]:
+        """Return a function that returns `elapsed_ms` in nanoseconds; see `monotonic_source`."""
+        if type(self) is Clock:
+            return _Machine.elapsed
+        return lambda: self.elapsed_ms() * 1_000_000
+
     def wall_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC: the time in records."""
         return time.time_ns() // 1_000_000

@@ -6,6 +6,9 @@ clock that nobody can set. If they drift apart by more than five minutes, deleti
 resume when the wall clock is back, or after both clocks ran evenly for an hour: then the wall clock
 was probably corrected. If the system has a clock that counts while the machine sleeps, the guard
 uses that clock, and a suspend does not look like a jump.
+
+Libraries that freeze time in tests do not move the machine's clock: the guard watches the latter,
+so a test may move its time and see old data deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class ClockGuard:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._relation_ms = clock.wall_ms() - clock.elapsed_ms()
+        self._relation_ms = clock.machine_wall_ms() - clock.elapsed_ms()
         """Wall time minus elapsed time, while the wall clock was trusted."""
         self._jump_ms = 0
         """Size of the jump that caused the pause: wall time minus elapsed time minus
@@ -58,7 +61,7 @@ class ClockGuard:
 
     def allows_deletion(self) -> bool:
         """Return whether data may be deleted now because of its age."""
-        now_ms, wall_ms = self._clock.elapsed_ms(), self._clock.wall_ms()
+        now_ms, wall_ms = self._clock.elapsed_ms(), self._clock.machine_wall_ms()
         jump_ms = wall_ms - now_ms - self._relation_ms
         if abs(jump_ms) <= DRIFT_MAX_MS:
             if self.is_paused:

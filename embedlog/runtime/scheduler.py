@@ -9,7 +9,10 @@ checkpoints. The thread that *drives* runs the duties. The scheduler starts no t
     otherwise a waiting thread             one runs the due duties and parks until the next is due;
                                            the other waiting threads only park
     otherwise a client's call              each call compares the clock with `next_call_ns` and
-                                           calls `drive` when a duty is due
+                                           calls `drive` first when a duty is due
+
+Duties run in the order in which they were due, also if the driving thread comes late: a heartbeat
+that was due before the end of a session keeps the session alive.
 
 A parked thread sleeps on a lock of its own until its answer arrives, its time-out ends, or it must
 begin to drive. A wake-up costs about 30 us, and nothing polls.
@@ -17,6 +20,8 @@ begin to drive. A wake-up costs about 30 us, and nothing polls.
 
 from __future__ import annotations
 
+from _bisect import insort_right as insort
+from _operator import itemgetter
 from _thread import get_ident
 
 from embedlog.common import T
@@ -26,7 +31,7 @@ from embedlog.runtime.threads import Parked, Thread, Waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from embedlog.runtime.clock import Clock
     from embedlog.runtime.pending import Pending
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
 _FAILED_DUTY_DELAY_MS = 1000
 _NEVER = float("inf")
+_due_ms = itemgetter(1)
 _NEVER_NS = 1 << 63
 _NS = 1_000_000
 
@@ -58,6 +64,7 @@ class Scheduler:
         self.next_call_ns = _NEVER_NS
         """The monotonic time from which on a client's call must call `drive`."""
         self._due: dict[Duty, float] = {}
+        self._timers: set[Duty] = set()
         self._next_due: float = _NEVER
         self._hurried: set[Duty] = set()
         """Notified duties. Each leaves the set before it runs, so that no notify is lost."""
@@ -68,16 +75,23 @@ class Scheduler:
         self._listeners: list[Callable[[], None]] = []
         self._waiting = Waiting()
 
-    def add(self, duty: Duty) -> None:
-        """Run `duty` from here on, the first time at once."""
+    def add(self, duty: Duty, *, is_timer: bool = False) -> None:
+        """Run `duty` from here on, the first time at once.
+
+        `is_timer`: `run_once` may be called with a past time, and does only the work that was due
+        then. So work of a timer and of other duties is done in the order of its due times.
+        """
         with self._lock:
             self._due[duty] = _NEVER
+            if is_timer:
+                self._timers.add(duty)
         self.notify(duty)
 
     def remove(self, duty: Duty) -> None:
         """Forget `duty`. Another thread may still be in a run of it."""
         with self._lock:
             self._due.pop(duty, None)
+            self._timers.discard(duty)
             self._hurried.discard(duty)
             self._patient.pop(duty, None)
             self.failing.pop(duty, None)
@@ -145,9 +159,12 @@ class Scheduler:
                     if duty in self._due:
                         self._due[duty] = -_NEVER
                 hurried.discard(duty)
-            due = [duty for duty, due_ms in self.duties() if due_ms <= now_ms]
-            for duty in due if self._in_order is None else self._in_order(due):
-                self._run(duty, now_ms)
+            due = [each for each in self.duties() if each[1] <= now_ms]
+            if len(due) > 1 and self._in_order is not None:
+                times = dict(due)
+                due = [(duty, times[duty]) for duty in self._in_order(list(times))]
+            for duty, at_ms in _in_turn(due, self._timers, self._due, now_ms):
+                self._run(duty, at_ms, now_ms)
         finally:
             try:
                 self._end_run(now_ms)
@@ -161,7 +178,9 @@ class Scheduler:
         Clients of this process call it after a request, once `next_call_ns` has come.
         """
         if not self._listeners and self._waiting.driver is None:
-            self.run_due(self._clock.monotonic_ms(), is_call=True)
+            left_ms = self.run_due(self._clock.monotonic_ms(), is_call=True)
+            if left_ms == 0:  # a duty asks for another run at once
+                self.run_due(self._clock.monotonic_ms(), is_call=True)
 
     def exclusively(self, step: Callable[[], T]) -> T:
         """Run `step` while no duty runs."""
@@ -253,10 +272,11 @@ class Scheduler:
         with self._lock:
             return list(self._due.items())
 
-    def _run(self, duty: Duty, now_ms: int) -> None:
+    def _run(self, duty: Duty, at_ms: int, now_ms: int) -> None:
         delay: int | None = _FAILED_DUTY_DELAY_MS
         try:
-            delay = duty.run_once(now_ms)
+            delay = duty.run_once(at_ms)
+            now_ms = at_ms
             if self.failing:
                 self.failing.pop(duty, None)
         except Exception as error:
@@ -288,3 +308,22 @@ def _delay(due: float, now_ms: int) -> int | None:
     if due == _NEVER:
         return None
     return max(0, int(due - now_ms))
+
+
+def _in_turn(
+    due: list[tuple[Duty, float]], timers: set[Duty], all_due: Mapping[Duty, float], now_ms: int
+) -> Iterator[tuple[Duty, int]]:
+    """Yield the due duties by their due times, each with the time up to which it shall work.
+
+    A timer works up to the due time of the next duty, and gets another turn if it has more to do.
+    """
+    due.sort(key=_due_ms)
+    while due:
+        duty, _ = due.pop(0)
+        if not due or duty not in timers:
+            yield duty, now_ms
+            continue
+        yield duty, int(max(due[0][1], 0))
+        again_ms = all_due.get(duty, _NEVER)
+        if again_ms <= now_ms:
+            insort(due, (duty, again_ms), key=_due_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from embedlog import errors
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, again
 from embedlog.storage import events
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class LogHealth:
         A reader at the log's end must then neither wait for records nor start over.
         """
         if isinstance(self.failure, CorruptRecord):
-            raise self.failure
+            raise again(self.failure)
 
     def retire(self, reason: BaseException) -> None:
         """Refuse writes from now on because the log was closed or deleted: nothing has failed."""

@@ -108,6 +108,11 @@ def test_an_unknown_name_is_kept_and_warned_about_with_the_nearest() -> None:
         config.log_retenton_hours  # noqa: B018
 
 
+def test_an_argument_of_open_is_proposed_too() -> None:
+    with pytest.warns(UserWarning, match=r"'durabilty'; did you mean 'durability'\?"):
+        BrokerConfig({"durabilty": "os"})
+
+
 def test_keyword_arguments_are_settings_with_underscores() -> None:
     assert normalise_names({"num_partitions": 3}) == {"num.partitions": 3}
 

@@ -77,7 +77,7 @@ class CommitWorker:
 
     def sweep(self) -> None:
         """Remove empty directories, and answers that no committer has read."""
-        for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
+        for path in exchange.sweep(self._files, self._data, self._clock.machine_wall_ms()):
             try:
                 stat = self._files.stat(path)
                 if stat is not None and stat.is_directory:

@@ -276,17 +276,22 @@ class AdminCalls:
         is_done: Callable[[], bool],
         timeout_ms: int | None,
         *steps: Callable[[int], int | None],
+        reason: Callable[[], KafkaError | None] = lambda: None,
     ) -> None:
         """Advance metadata and the state machines `steps` until `is_done()`.
+
+        `reason` returns the answer that makes the steps ask again.
 
         Raises:
             TimedOut: it took longer than `timeout_ms`.
         """
         limit = self.timeout(timeout_ms)
-        if not self._waiter.until(is_done, limit, *steps):
-            raise TimedOut(
-                f"the brokers did not answer within {limit} ms{because(self.metadata.last_error)}"
-            )
+        if self._waiter.until(is_done, limit, *steps):
+            return
+        unanswered, refusal = self.metadata.last_error, reason()
+        if unanswered is None and refusal is not None:
+            raise TimedOut(f"the call had no result within {limit} ms{because(refusal)}")
+        raise TimedOut(f"the brokers did not answer within {limit} ms{because(unanswered)}")
 
     def _has_partition(self, key: TopicPartition) -> bool:
         info = self.metadata.topics.get(key.topic)

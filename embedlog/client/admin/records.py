@@ -118,7 +118,13 @@ class RecordAdmin(AdminPart):
         """
         given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
         wanted = {
-            key: arguments.timestamp_ms(stamp, "list_offsets", f"specs: {key}", lowest=_LOWEST_SPEC)
+            key: arguments.timestamp_ms(
+                stamp,
+                "list_offsets",
+                f"specs: {key}",
+                lowest=_LOWEST_SPEC,
+                alternative="an OffsetSpec, such as OffsetSpec.LATEST, or ",
+            )
             for key, stamp in given.items()
         }
         if isolation_level not in _ISOLATION_LEVELS:
@@ -128,9 +134,14 @@ class RecordAdmin(AdminPart):
             )
         settings = {**self._settings, "isolation.level": isolation_level}
         lookup = OffsetLookup(
-            self._transport, self._metadata, settings, wanted, self._calls.arrived
+            self._transport, self._metadata, settings, wanted, self._calls.arrived, may_fail=True
         )
-        self._calls.drive(lambda: lookup.is_done, timeout_ms, lookup.advance)
+        self._calls.drive(
+            lambda: lookup.is_done,
+            timeout_ms,
+            lookup.advance,
+            reason=lambda: lookup.last_refusal,
+        )
         return results_of({**lookup.found, **lookup.failed})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.client import arguments
 from embedlog.common import Generic, Value
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError, again, error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ItemResults(Generic[K, V]):
         """Return the item's value or raise its error; KeyError if the call had no such item."""
         error = self.errors.get(item)
         if error is not None:
-            raise error
+            raise again(error)
         try:
             return self.values[item]
         except KeyError:
@@ -99,7 +99,7 @@ class ItemResults(Generic[K, V]):
     def check(self) -> dict[K, V]:
         """Return all values, or raise the first error."""
         for error in self.errors.values():
-            raise error
+            raise again(error)
         return self.values
 
     def __iter__(self) -> Iterator[K]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from sys import is_finalizing
+
 from embedlog.client import arguments
 from embedlog.errors import KafkaError
+from embedlog.user_warnings import user_line, warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ class Closing:
         self._driver = driver
         self._fetcher = fetcher
         self._hand_out = hand_out
+        self._made_at = user_line()
 
     def close(self, timeout: float | None, membership: int) -> None:
         if self._driver.guard.is_closed or self._driver.is_closing:
@@ -53,6 +57,16 @@ class Closing:
                 self._parts.transport.close()
         if self._driver.coordinator is not None:
             self._driver.coordinator.duty.join()
+
+    def dropped(self, consumer: object) -> None:
+        """Let a member leave its group: the consumer was dropped without `close`."""
+        coordinator = self._driver.coordinator
+        if coordinator is None or self._driver.guard.is_closed or is_finalizing():
+            return
+        if not coordinator.duty.abandon():
+            return
+        text = f"{consumer!r}, made here, was not closed: it leaves its group"
+        warn_user(text, ResourceWarning, line=self._made_at)
 
     def _close_group(self, deadline: int, membership: int) -> None:
         coordinator = self._driver.coordinator

@@ -11,7 +11,7 @@ are three ways to read, each cheaper per record than the one before: `poll` retu
 
 A member of a group must poll at least every max.poll.interval.ms. Between the application's calls a
 background duty sends the heartbeats. Unless enable.auto.commit is off, poll commits the positions
-every auto.commit.interval.ms.
+every auto.commit.interval.ms. A member that is dropped without `close` leaves, with a warning.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from embedlog.client.consumer.settings import complete
 from embedlog.client.consumer.subscription_state import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    FetchState,
     ResetPolicy,
     SubscriptionState,
     SubscriptionType,
@@ -342,15 +341,13 @@ class Consumer:
 
         Raises:
             TimedOut: the position was not found in time.
+            UnknownTopicOrPartition: in process, there is no such partition.
             NoOffsetForPartition: no offset is committed, and auto.offset.reset is none.
         """
         timeout_ms = arguments.optional_timeout_ms(timeout_ms, "position")
         with self._guard:
             state = self._state(partition, "position")
-            found = self._driver.until(lambda: state.state == FetchState.FETCHING, timeout_ms)
-            if not found:
-                text = f"the position of {state.topic_partition} was not found in time"
-                raise errors.TimedOut(text)
+            self._driver.find_position(state, timeout_ms)
             return state.offset
 
     def pause(self, *partitions: Partition) -> None:
@@ -442,12 +439,14 @@ class Consumer:
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         parts = self._parts
+        transport, metadata = parts.transport, parts.metadata
         lookup = OffsetLookup(
-            parts.transport, parts.metadata, parts.settings, timestamps, parts.arrived
+            transport, metadata, parts.settings, timestamps, parts.arrived, may_fail=True
         )
         if not self._driver.drive(lambda: lookup.is_done, timeout_ms, lookup.advance):
             missing = ", ".join(str(key) for key in timestamps if key not in lookup.found)
-            raise errors.TimedOut(f"no offsets in time for {missing}: do these partitions exist?")
+            cause = metadata.last_error or lookup.last_refusal
+            raise errors.TimedOut(f"no offsets in time for {missing}{because(cause)}")
         for error in lookup.failed.values():
             raise error
         return lookup.found
@@ -474,7 +473,7 @@ class Consumer:
                     metadata.wanted.forget([topic])
             error = metadata.topic_error(topic)
             if error is not None:
-                raise error
+                raise errors.again(error)
             info = metadata.topics.get(topic)
             return [] if info is None else list(info.partitions)
 
@@ -658,6 +657,10 @@ class Consumer:
             Exception: a callback of the user raised it; the consumer is closed nevertheless.
         """
         self._closing.close(timeout, membership)
+
+    def __del__(self) -> None:
+        if "_closing" in self.__dict__:
+            self._closing.dropped(self)
 
     def __enter__(self) -> Consumer:
         return self

@@ -5,8 +5,9 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.consumer.guard import Guard
-from embedlog.client.consumer.subscription_state import SubscriptionType
-from embedlog.client.errors import IllegalState, WakeupError
+from embedlog.client.consumer.subscription_state import FetchState, SubscriptionType
+from embedlog.client.errors import IllegalState, WakeupError, because
+from embedlog.client.lacks import is_missing, lack_of
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -18,9 +19,14 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.group.coordinator import ConsumerCoordinator
     from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.positions import Positions
+    from embedlog.client.consumer.subscription_state import PartitionState
     from embedlog.client.waiting import Waiter
 
     T = TypeVar("T")
+
+
+_LEADER_PATIENCE_MS = 5_000
+"""An election may leave a partition without a leader for this long."""
 
 
 class ConsumerDriver:
@@ -45,11 +51,15 @@ class ConsumerDriver:
         self._positions = positions
         self.coordinator = coordinator
         """None if the consumer has no group.id."""
-        self.guard = Guard()
+        self.guard = Guard(
+            self._transport.runtime.scheduler if self._transport.in_process else None
+        )
         """Every call of the consumer runs inside this guard."""
         self.is_woken = False
         """True from `wakeup` until a call raises WakeupError."""
         self.is_closing = False
+        self._checked_answers = 0
+        """The number of the metadata answer in which missing partitions were sought."""
 
     @property
     def group(self) -> ConsumerCoordinator:
@@ -96,6 +106,8 @@ class ConsumerDriver:
             # the signal again and ends the wait.
             if self.is_woken:
                 self._raise_woken()
+            if self._metadata.answer_count != self._checked_answers:
+                self._tell_missing(now_ms)
             self._waiter.wait(delay, deadline, now_ms)
             if self.is_woken:
                 self._raise_woken()
@@ -128,6 +140,31 @@ class ConsumerDriver:
             coordinator.duty.start()
         return delay
 
+    def _tell_missing(self, now_ms: int) -> None:
+        """Warn of assigned partitions without a leader, and of a pattern that matches nothing.
+
+        The metadata itself warns of missing topics.
+        """
+        metadata, subscription = self._metadata, self._subscription
+        self._checked_answers = metadata.answer_count
+        warnings = metadata.wanted.warnings
+        for key in subscription.partitions:
+            if key[0] not in metadata.topics or metadata.leader(*key) is not None:
+                warnings.is_over(key)
+                continue
+            lack = lack_of(metadata, *key)
+            patience_ms = (
+                _LEADER_PATIENCE_MS if key[1] < len(metadata.topics[key[0]].partitions) else 0
+            )
+            warnings.warn_if_lasting(
+                key, now_ms, "nothing is read of %s: %s", key, lack, patience_ms=patience_ms
+            )
+        pattern = subscription.pattern
+        if pattern is not None and metadata.full_version and not subscription.topics:
+            warnings.warn_if_lasting(
+                pattern, now_ms, "no topic of the cluster matches the pattern %r", pattern.pattern
+            )
+
     # Calls that wait for anything but records
 
     def until(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
@@ -136,6 +173,30 @@ class ConsumerDriver:
         if self.coordinator is not None:
             steps.insert(0, self.coordinator.keep)
         return self.drive(is_done, timeout_ms, *steps)
+
+    def find_position(self, state: PartitionState, timeout_ms: int | None) -> None:
+        """Wait until a position is known.
+
+        Raises:
+            TimedOut: it was not found in time.
+            UnknownTopicOrPartition: in process, there is no such partition.
+        """
+        metadata, key = self._metadata, state.topic_partition
+        since = metadata.answer_count
+        is_final = self._transport.is_authority
+        if metadata.leader(*key) is None:
+            metadata.request_update()
+
+        def is_lost() -> bool:
+            return is_final and is_missing(metadata, *key, since=since)
+
+        self.until(lambda: state.state == FetchState.FETCHING or is_lost(), timeout_ms)
+        if state.state == FetchState.FETCHING:
+            return
+        cause = metadata.last_error or lack_of(metadata, *key)
+        if cause is not None and is_lost():
+            raise cause
+        raise errors.TimedOut(f"the position of {key} was not found in time{because(cause)}")
 
     def drive(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from _heapq import heapify, heappop
 
 from embedlog.client.errors import RecordUnreadable
+from embedlog.errors import again
 from wire.records import RecordBatch, RecordsError, iter_batches, tuples
 from wire.records.decode.choose import rows
 from wire.records.decode.rows import rows_of
@@ -86,7 +87,7 @@ class FetchedBatches:
             RecordUnreadable: the batch at the position is damaged. Later calls raise it again.
         """
         if self.error is not None:
-            raise self.error
+            raise again(self.error)
         batches = self._batches
         if batches is None:
             batches = self._batches = iter_batches(self.view, self.position)

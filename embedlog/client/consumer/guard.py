@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
 
+    from embedlog.runtime.scheduler import Scheduler
+
 
 _INSIDE = "thread"
 _WAITING = (True,)
@@ -22,14 +24,19 @@ class Guard:
     A membership duty may use the consumer's state between calls. If there is a duty, a call also
     holds the duty's lock, `turn`; to get it, the call waits for at most one step of the duty.
 
+    In process a call first does the work that was due before it, such as a heartbeat of the duty:
+    inside the guard the duty can do nothing.
+
     A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. Therefore a
     single built-in call both takes a lock and records that it is held. At worst the guard regards
     the interrupted thread as still inside, and lets it enter again.
     """
 
-    __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "last_error_type")
+    __slots__ = ("_depth", "_held", "_owner", "_scheduler", "_turn", "is_closed", "last_error_type")
 
-    def __init__(self) -> None:
+    def __init__(self, scheduler: Scheduler | None = None) -> None:
+        """`scheduler` is the cluster's, in process."""
+        self._scheduler = scheduler
         self._owner: dict[str, int] = {}
         """The id of the thread inside the guard, under the key `_INSIDE`; else empty."""
         self._depth = 0
@@ -50,6 +57,13 @@ class Guard:
             self._held.extend(map(turn.acquire, _WAITING))
 
     def __enter__(self) -> None:
+        scheduler = self._scheduler
+        if (
+            scheduler is not None
+            and not self._owner
+            and scheduler.now_ns() >= scheduler.next_call_ns
+        ):
+            scheduler.drive()
         me = get_ident()
         owner = self._owner.setdefault(_INSIDE, me)
         if owner != me:

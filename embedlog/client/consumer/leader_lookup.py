@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from embedlog import errors
+from embedlog.client.lacks import lack_of
 from embedlog.client.metadata import STALE_METADATA, as_kafka_error
 from embedlog.errors import error_for
 
@@ -43,6 +44,7 @@ class LeaderLookup:
         self.leaders: dict[TopicPartition, tuple[int, int]] = {}
         """By partition, the leader of the last request, as (node id, leader epoch)."""
         self.failed: dict[TopicPartition, KafkaError] = {}
+        self._refusals: dict[TopicPartition, KafkaError] = {}
 
     @property
     def is_done(self) -> bool:
@@ -58,10 +60,19 @@ class LeaderLookup:
         self._left.pop(key, None)
         self._asked.pop(key, None)
 
+    @property
+    def last_refusal(self) -> KafkaError | None:
+        """The reason why a partition has no answer yet; None if its leader was not asked."""
+        for key in (*self._left, *self._asked):
+            reason = self._refusals.get(key) or lack_of(self._metadata, *key)
+            if reason is not None:
+                return reason
+        return None
+
     def advance(self, now_ms: int) -> int | None:
         """Send requests and take answers without waiting; return milliseconds to the next retry.
 
-        Returns None if no retry is due.
+        Returns None if only an answer makes another step useful.
         """
         self._take_arrived(now_ms)
         if self._left and now_ms >= self._not_before_ms:
@@ -69,7 +80,8 @@ class LeaderLookup:
             self._take_arrived(now_ms)  # in process the answers arrive at once
         if not self._left:
             return None
-        return self._not_before_ms - now_ms if now_ms < self._not_before_ms else None
+        # Without a leader: newer metadata may name it.
+        return self._not_before_ms - now_ms if now_ms < self._not_before_ms else self._backoff_ms
 
     @abstractmethod
     def _ask(self) -> None:
@@ -125,6 +137,7 @@ class LeaderLookup:
         if not error.retriable and error.code not in STALE_METADATA:
             self._fail(key, error)
             return
+        self._refusals[key] = error
         self._left[key] = wanted
         self._not_before_ms = now_ms + self._backoff_ms
         self._metadata.request_update()

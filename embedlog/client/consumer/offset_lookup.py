@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
+from embedlog.client.lacks import is_missing, lack_of
 from embedlog.common import item
 
 TYPE_CHECKING = False
@@ -50,17 +51,25 @@ class OffsetLookup(LeaderLookup):
         settings: Settings,
         timestamps: Mapping[TopicPartition, int],
         arrived: Callable[[Pending[Any]], None],
+        *,
+        may_fail: bool = False,
     ) -> None:
-        """`arrived` is called, by any thread, when `advance` has a new answer to take."""
+        """`arrived` is called, by any thread, when `advance` has a new answer to take.
+
+        `may_fail`: in process, a partition that the metadata lacks fails at once.
+        """
         super().__init__(metadata, settings["retry.backoff.ms"], timestamps)
         self._transport = transport
-        self._isolation = int(settings.get("isolation.level") == "read_committed")
-        self._request_timeout_ms: int = settings["request.timeout.ms"]
+        self._settings = settings
         self._arrived = arrived
+        self._missing_since = metadata.answer_count if may_fail and transport.is_authority else None
+        """From this answer of the metadata on, a partition that it lacks fails; None for never."""
         self.found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         if not metadata.wanted.follows_all:
             for topic, _ in self._left:
                 metadata.want(topic)
+        if may_fail and any(metadata.leader(*key) is None for key in self._left):
+            metadata.request_update()
 
     def _ask(self) -> None:
         from wire.schemas.list_offsets import (
@@ -76,6 +85,9 @@ class OffsetLookup(LeaderLookup):
             leader = self._metadata.leader(topic, partition)
             if leader is None:
                 error = self._metadata.topic_error(topic)
+                since = self._missing_since
+                if since is not None and is_missing(self._metadata, topic, partition, since=since):
+                    error = lack_of(self._metadata, topic, partition)
                 if error is not None:
                     self._fail(key, error)
                 else:
@@ -96,9 +108,9 @@ class OffsetLookup(LeaderLookup):
         for node_id, by_name in requests.items():
             request = ListOffsetsRequest(
                 replica_id=-1,
-                isolation_level=self._isolation,
+                isolation_level=int(self._settings.get("isolation.level") == "read_committed"),
                 topics=list(by_name.values()),
-                timeout_ms=self._request_timeout_ms,
+                timeout_ms=self._settings["request.timeout.ms"],
             )
             pending = self._transport.send(node_id, request)
             self._pending.append((asked[node_id], pending))

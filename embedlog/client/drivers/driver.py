@@ -93,6 +93,9 @@ class Driver:
         """
         self._transport.wake()
 
+    def abandon(self) -> None:
+        """End the thread that makes the passes, if there is one. Takes no lock and never waits."""
+
     def _in_turn(self, action: Callable[[], None]) -> None:
         raise AssertionError(self)
 

@@ -71,6 +71,10 @@ class ThreadedDriver(Driver):
         self._thread.join(timeout_ms)
         self._has_ended = True
 
+    def abandon(self) -> None:
+        self._thread.stop()
+        self._transport.wake()
+
     def _pass(self) -> int | None:
         self._turns.acquire(self._transport.wake)
         try:

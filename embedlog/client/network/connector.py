@@ -5,6 +5,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.client.network.node_connection import ConnectionState
+from embedlog.client.rare_warnings import RareWarnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Connector:
         self._by_channel: dict[Any, NodeConnection] = {}
         self.leaving: dict[NodeConnection, None] = {}
         """The connections with acks=0 requests whose bytes perhaps have not left yet."""
+        self._warnings = RareWarnings()
         self.failure_count = 0
         self.has_news = False
         """True if a request or connection ended since the client set this to False."""
@@ -150,6 +152,14 @@ class Connector:
         """
         self.failure_count += 1
         self.has_news = True
+        if connection.state != ConnectionState.READY:
+            self._warnings.warn(
+                (connection.address, reason),
+                now_ms,
+                "cannot use %s: %s; it is tried again: is a broker running there?",
+                connection.address,
+                refusal or reason,
+            )
         connection.retry_at_ms = now_ms + self._backoff.delay_ms(connection.failure_count)
         connection.failure_count += 1
         self.drop(connection, reason, refusal)

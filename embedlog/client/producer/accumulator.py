@@ -82,8 +82,9 @@ class Care:
 class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
-    delivery: Delivery
-    """Passed to every new batch; set once there is a sender."""
+    delivery: Callable[[], Delivery]
+    """A weak reference to the producer's `Delivery`, set once there is a sender. The batches hold
+    it: the thread that sends them must not keep a dropped producer alive."""
 
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
         """`is_exact`: count sizes exactly, at 0.1 us a record, to fill batches as Kafka does."""
@@ -362,7 +363,7 @@ class RecordAccumulator:
         batch = ProducerBatch(
             queue.topic.name,
             queue.partition,
-            self.delivery,
+            self.delivery(),
             records,
             created_ms=self._clock.monotonic_ms(),
             size=size,

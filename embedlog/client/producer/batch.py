@@ -14,6 +14,7 @@ from embedlog.client.producer.sizes import (
     exact_record_size,
 )
 from embedlog.common import deque, item
+from embedlog.errors import again
 from wire.records.encode.builder import build_batch, renumbered
 from wire.records.encode.built import BuiltBatch, NotPlain
 
@@ -166,7 +167,7 @@ class Failed:
 
     def record(self, index: int) -> RecordMetadata:
         self.is_seen = True
-        raise self.error
+        raise again(self.error)
 
     def error_of(self, index: int) -> Exception:
         return self.first_error()
@@ -177,7 +178,7 @@ class Failed:
 
     def batches(self) -> list[BatchMetadata]:
         self.is_seen = True
-        raise self.error
+        raise again(self.error)
 
 
 class InParts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.producer.partitioners import ChosenPartitioner
-from embedlog.errors import ClosedError, TimedOut, error_for
+from embedlog.errors import ClosedError, TimedOut, again, error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Destinations:
             return info
         error = metadata.topic_error(name) or metadata.failure
         if error is not None:
-            raise error
+            raise again(error)
         if is_refused():
             metadata.wanted.forget([name])
             code = metadata.errors[name].code

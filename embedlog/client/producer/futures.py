@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.errors import again
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +83,7 @@ class BatchFuture:
         """
         error = self.exception(timeout)
         if error is not None:
-            raise error
+            raise again(error)
         return [metadata for batch in self.batches for metadata in batch.outcome.batches()]
 
     def exception(self, timeout: float | None = None) -> Exception | None:

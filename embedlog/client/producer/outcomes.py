@@ -237,7 +237,7 @@ class BatchOutcomes:
     def failed(self, batch: ProducerBatch, error: Exception, *, is_told: bool = False) -> None:
         """Give the batch up. `is_told`: the user also gets an exception for it."""
         if self._transactions is not None:
-            self._transactions.gave_up(batch, error)
+            error = self._transactions.gave_up(batch, error)
         batch.fail(error)
         self.failures.add(batch, is_seen=is_told)
         self.metrics.failed_count += batch.record_count

@@ -9,6 +9,8 @@ any. The user's code runs there, so the thread is not shared with another client
 
 from __future__ import annotations
 
+from _weakref import ref
+
 from embedlog.client.arguments import timeout_s
 from embedlog.client.drivers.in_process_driver import InProcessDriver
 from embedlog.common import deque
@@ -64,7 +66,7 @@ class Passes:
             self._unattended = UnattendedPasses(
                 self.driver, accumulator, transport, linger_ms=max(linger_ms, 1)
             )
-        accumulator.delivery = self
+        accumulator.delivery = ref(self)  # type: ignore[assignment]  # alive while records come
         accumulator.needs_attention = self.is_eager
         self._care = accumulator.care
         self._care.is_armed = is_left_alone or (is_attended and self._in_process)
@@ -136,6 +138,10 @@ class Passes:
             return self.driver.wait(is_settled, timeout_ms, is_news=is_news)
         finally:
             self.flush_ns += (self._clock.monotonic_us() - began_us) * 1000
+
+    def abandon(self) -> None:
+        """End the thread soon, because the producer was dropped; take no lock and do not wait."""
+        self.driver.abandon()
 
     def close(self, give_up: Callable[[], None]) -> None:
         self.driver.exclusively(give_up)

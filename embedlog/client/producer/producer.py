@@ -23,6 +23,7 @@ process.
 from __future__ import annotations
 
 from _weakref import ref
+from sys import is_finalizing
 
 from embedlog.client.connect import connect
 from embedlog.client.parse_settings import close_converters, parse
@@ -37,7 +38,7 @@ from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.client.producer.transactional import Transactional
 from embedlog.client.settings import PRODUCER
 from embedlog.client.user_code import attempt
-from embedlog.errors import ClosedError, TimedOut
+from embedlog.errors import ClosedError, TimedOut, again
 from embedlog.logger import Logger
 from embedlog.runtime.at_exit import PRODUCERS
 from embedlog.transport import InProcessTransport
@@ -107,7 +108,7 @@ class Producer(Transactional):
         """The topics whose small records need no check."""
         if parts.transactions is not None and not is_choosy:
             self._quick_topics = {}
-            parts.transactions.on_open(self._transaction_is)
+            parts.transactions.on_open(_told_of_transactions(ref(self)))
         self._direct = None if is_choosy else _direct_append(parts)
         self._endings = Endings(self, parts.accumulator, transport.runtime.scheduler)
         transport.before_end = self._endings.cluster_ends
@@ -348,6 +349,22 @@ class Producer(Transactional):
         """Return the counters and measurements so far, under Kafka's names."""
         return self._parts.metrics()
 
+    def __del__(self) -> None:
+        parts: ProducerParts | None = self.__dict__.get("_parts")
+        if parts is None or parts.transport.is_closed or is_finalizing():
+            return
+        if parts.transactions is None or not parts.transactions.is_open:
+            parts.passes.abandon()
+            return
+        from embedlog.client.producer.abandoned import AbandonedTransaction
+
+        warn_user(
+            f"{self!r} of transactional.id={parts.settings['transactional.id']!r} was not closed: "
+            f"its transaction is aborted",
+            ResourceWarning,
+        )
+        AbandonedTransaction(parts)
+
     def __enter__(self) -> Producer:
         return self
 
@@ -358,11 +375,7 @@ class Producer(Transactional):
         finally:
             error = self._parts.sender.outcomes.failures.take_unseen()
         if error is not None and kind is None:
-            raise error
-
-    def _transaction_is(self, is_open: bool) -> None:
-        """Note whether a transaction is open: only then records may skip the checks."""
-        self._quick_topics = self._parts.destinations.known if is_open else {}
+            raise again(error)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -426,6 +439,19 @@ def attended(
     """Make a producer for an event loop that sends its open batches; also return its parts."""
     made = Producer.__new__(Producer)
     return made, made._open(target, config, settings, is_attended=True)
+
+
+def _told_of_transactions(producer: ref[Producer]) -> Callable[[bool], None]:
+    """Return a function that notes whether a transaction is open: only then records may skip the
+    checks. It does not keep the producer alive, because the producer's thread holds it.
+    """
+
+    def tell(is_open: bool) -> None:
+        told = producer()
+        if told is not None:
+            told._quick_topics = told._parts.destinations.known if is_open else {}
+
+    return tell
 
 
 def _is_choosy(parts: ProducerParts) -> bool:

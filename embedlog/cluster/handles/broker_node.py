@@ -89,8 +89,8 @@ class BrokerNode:
     def _member(self) -> ClusterMember:
         if self._optional_member is None:
             raise ConfigError(
-                "the only broker of a cluster cannot be stopped, killed or paused, as it is the "
-                "controller too: open with brokers=2 or more, or close the cluster"
+                "faults need several brokers (stop, kill, pause, hide, disk, metadata): open with "
+                "brokers=2 or more; the only broker of a cluster is the controller too"
             )
         return self._optional_member
 

@@ -85,7 +85,7 @@ class GroupCoordinator:
 
     def _make_timer(self) -> Timer:
         timer = Timer(self._clock, self._scheduler.notify)
-        self._scheduler.add(timer)
+        self._scheduler.add(timer, is_timer=True)
         self._timers.append(timer)
         return timer
 

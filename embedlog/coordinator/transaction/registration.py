@@ -41,12 +41,14 @@ def add_partitions(
     if present.state == states.ONGOING and present.partitions.issuperset(partitions):
         return Result()
     shard.check_client(client_version)
-    now_ms = shard.context.wall_ms()
+    context, is_open = shard.context, present.state == states.ONGOING
+    now_ms = context.wall_ms()
     target = present.moved(
         states.ONGOING,
         now_ms=now_ms,
         partitions=present.partitions.union(partitions),
-        start_ms=present.start_ms if present.state == states.ONGOING else now_ms,
+        start_ms=present.start_ms if is_open else now_ms,
+        began_ns=present.began_ns if is_open else context.elapsed_ns(),
         client_version=client_version,
     )
     return shard.transit(target, None)

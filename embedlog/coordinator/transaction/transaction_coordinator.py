@@ -72,7 +72,7 @@ class TransactionCoordinator:
         self._metadata = metadata
         self._scheduler = scheduler
         self._timer = Timer(runtime.clock, scheduler.notify)
-        scheduler.add(self._timer)
+        scheduler.add(self._timer, is_timer=True)
         purgatory = DelayedOperationPurgatory("Transaction", self._timer)
         self._registrations = purgatory
         self._markers = TransactionMarkers(scheduler, send_markers, self._exists)
@@ -104,6 +104,11 @@ class TransactionCoordinator:
     def load(self) -> None:
         """Load all shards, which resume decided transactions and abort overdue ones."""
         self.runtime.read_all(lambda _shard: None)
+
+    def expire(self) -> None:
+        """Abort overdue transactions and delete expired ids now, not at the next check."""
+        self.runtime.write_all(TransactionShard.abort_timed_out)
+        self.runtime.write_all(TransactionShard.expire)
 
     def close(self) -> None:
         """Close; the next start resumes decided transactions."""

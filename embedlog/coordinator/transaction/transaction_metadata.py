@@ -55,6 +55,9 @@ class TransactionMetadata(Value):
     """The partitions of the transaction that is open or ending."""
     start_ms: int = NO_TIME
     last_update_ms: int = NO_TIME
+    began_ns: int = NO_TIME
+    """The start as `Clock.elapsed_source`; NO_TIME if an earlier coordinator saw it. It is not in
+    the record."""
     client_version: int = 0
     """The version of transactions that the client uses; 0 and 2 behave differently."""
 
@@ -84,13 +87,16 @@ class TransactionMetadata(Value):
         """Return whether the transaction is decided, and every partition has its marker."""
         return self.state in (states.COMPLETE_COMMIT, states.COMPLETE_ABORT)
 
-    def is_overdue(self, now_ms: int) -> bool:
-        """Return whether the transaction has been open for longer than its producer's time-out."""
-        return (
-            self.state == states.ONGOING
-            and self.timeout_ms != NO_TIMEOUT_MS
-            and self.start_ms + self.timeout_ms < now_ms
-        )
+    def is_overdue(self, *, now_ms: int, elapsed_ns: int) -> bool:
+        """Return whether the transaction has been open for longer than its producer's time-out.
+
+        A wall clock that jumps, or stands still in a test, does not change the time-out.
+        """
+        if self.state != states.ONGOING or self.timeout_ms == NO_TIMEOUT_MS:
+            return False
+        if self.began_ns == NO_TIME:
+            return self.start_ms + self.timeout_ms < now_ms
+        return self.began_ns + self.timeout_ms * 1_000_000 < elapsed_ns
 
     @property
     def bumps_epoch(self) -> bool:

@@ -161,13 +161,14 @@ class TransactionShard:
         for transaction in self.transactions.values():
             if transaction.is_prepared:
                 self._send_markers(transaction)
-        now_ms = self.context.wall_ms()
+        now_ms, elapsed_ns = self.context.wall_ms(), self.context.elapsed_ns()
         version = self.transaction_version()
         return self._transit_all(
             [
                 each.fenced(now_ms=now_ms, transaction_version=version)
                 for each in self.transactions.values()
-                if each.is_overdue(now_ms) and self.is_settled(each.transactional_id)
+                if each.is_overdue(now_ms=now_ms, elapsed_ns=elapsed_ns)
+                and self.is_settled(each.transactional_id)
             ]
         )
 

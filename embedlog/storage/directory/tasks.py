@@ -249,7 +249,7 @@ class LogTasks:
         wall_ms = self._runtime.clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
-        pins = self._pins.read(wall_ms)
+        pins = self._pins.read(self._runtime.clock.machine_wall_ms())
         with log.lock:
             size = log.size
             pinned = pins.get(log.topic_partition)
@@ -270,7 +270,7 @@ class LogTasks:
         self._leftovers.remove()
         if self.clock_guard.allows_deletion():
             deleted: list[tuple[Log, int]] = []
-            pins = self._pins.read(wall_ms)
+            pins = self._pins.read(self._runtime.clock.machine_wall_ms())
 
             def retain(log: Log) -> None:
                 pinned = pins.get(log.topic_partition)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from _bisect import bisect_right
 
 from embedlog import errors
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, again
 from embedlog.storage import paths
 from embedlog.storage.foreign.batches import LOOKS_MAX, ForeignListing, walk
 from embedlog.storage.foreign.cuts import find_cuts
@@ -230,7 +230,7 @@ class ForeignLog:
             self._listing, offset, end_offset, open_at=self._open_at, look_again=self._look_again
         )
         if end_offset >= self.high_watermark and self.damage is not None:
-            raise self.damage
+            raise again(self.damage)
 
     def _open_at(self, base: int, offset: int) -> tuple[ForeignSegment, int, int | None]:
         tail = self._tail

@@ -7,7 +7,7 @@ topic, a setting or a committed offset.
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, again
 from embedlog.storage import paths
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
@@ -45,7 +45,7 @@ def read_checked(log: Log) -> Iterator[CheckedBatch]:
         KafkaError: the log refuses the read.
     """
     if isinstance(log.failure, CorruptRecord):
-        raise log.failure
+        raise again(log.failure)
     offset, end_offset = log.offsets.log_start_offset, log.log_end_offset
     while offset < end_offset:
         read = log.reader.read(offset, max_bytes=READ_SIZE, end_offset=end_offset)

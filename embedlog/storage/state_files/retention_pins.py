@@ -2,7 +2,7 @@
 
 A reader that has planned a read stores its offsets in a file of the exchange directory:
 
-    {"expires_ms": wall time, "offsets": [[topic, partition, offset], ...]}
+    {"expires_ms": the machine's wall time, "offsets": [[topic, partition, offset], ...]}
 
 Retention by size and age keeps the segments from these offsets on. A pin expires by itself, because
 its reader may have died. Pins stop nothing else:
@@ -59,7 +59,7 @@ class RetentionPin:
         from json import dumps
 
         offsets = [[*each, offset] for each, offset in sorted(self._offsets.items())]
-        expires_ms = self._clock.wall_ms() + self._timeout_ms
+        expires_ms = self._clock.machine_wall_ms() + self._timeout_ms
         content = dumps({"expires_ms": expires_ms, "offsets": offsets}).encode()
         files, path = self._files, self._path
         staged_layout.inside(

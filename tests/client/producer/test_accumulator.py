@@ -35,7 +35,8 @@ class Bench:
         self.runtime: SimRuntime = sim_runtime(seed=3)
         known = complete(parse(PRODUCER, {"batch_size": 1000, **settings}), in_process=False)
         self.accumulator = RecordAccumulator(known, self.runtime.clock, is_exact=is_exact)
-        self.accumulator.delivery = Nobody()
+        nobody = Nobody()
+        self.accumulator.delivery = lambda: nobody
         self.topics = ProducerQueues(known, self.runtime.random.below, self.accumulator.lock)
         self.leaders = [PartitionInfo(n, leader, 0) for n, leader in enumerate(leaders)]
         info = TopicInfo("t", bytes(16), False, self.leaders)

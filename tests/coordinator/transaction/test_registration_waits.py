@@ -1,4 +1,8 @@
-"""A Produce of version 12 waits for the end of the last transaction, as TV2 allows."""
+"""A Produce of version 12 waits for the end of the last transaction, as TV2 allows.
+
+A TxnOffsetCommit of version 5 waits as well. Kafka refuses it, so that its client tries again after
+retry.backoff.ms: a transaction for each record would then cost 100 ms.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
 from embedlog.runtime.pending import Pending
 from tests.coordinator.transaction.world import TOPIC, World
@@ -14,6 +19,11 @@ from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
 from wire.records import build_batch
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.schemas.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 
 LIMIT_MS = 100
 """add.partitions.to.txn.retry.backoff.max.ms"""
@@ -57,6 +67,41 @@ def produce(world: World, producer: tuple[int, int], version: int = 12) -> Any:
         ],
     )
     return world.cluster.broker().core.handle(RequestContext(ApiKey.PRODUCE, version), request)
+
+
+def commit_offset(world: World, producer: tuple[int, int], version: int = 5) -> Any:
+    """Begin to store an offset in the next transaction."""
+    core = world.cluster.broker().core
+    assert topics.ensure_internal_topic(core, "__consumer_offsets")
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    request = TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id="g",
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+    )
+    return core.handle(RequestContext(ApiKey.TXN_OFFSET_COMMIT, version), request)
+
+
+def test_an_offset_is_stored_as_soon_as_the_last_marker_is_written(world: World) -> None:
+    answer = commit_offset(world, ending(world))
+    assert isinstance(answer, Pending)
+    assert not answer.done()
+    world.marker_code = ErrorCode.NONE
+    began_ms = world.runtime.clock.monotonic_ms()
+    assert world.runtime.scheduler.wait(answer, 10 * LIMIT_MS)
+    assert answer.result().topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert world.runtime.clock.monotonic_ms() - began_ms < LIMIT_MS
+
+
+def test_a_stored_offset_does_not_wait_for_ever(world: World) -> None:
+    answer = commit_offset(world, ending(world))
+    world.let_pass(LIMIT_MS - 1)
+    assert not answer.done()
+    world.let_pass(21)
+    code = answer.result().topics[0].partitions[0].error_code
+    assert code == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 def code_of(response: Any) -> int:

@@ -132,7 +132,10 @@ class ConsumerMembership:
         if self.state == ConsumerMemberState.FENCED:
             self._reconciliation.give_up_all(is_member=False)
         if self.state in (ConsumerMemberState.LEFT, ConsumerMemberState.FENCED):
-            self._begin()
+            self.transition_to(ConsumerMemberState.JOINING)
+            self.member_epoch = _JOIN_EPOCH
+            self._reconciliation.abandon()
+            self._news.doubt()
         delay = self._beat(now_ms)
         if self.state == ConsumerMemberState.RECONCILING:
             left = self._reconciliation.advance(now_ms)
@@ -145,12 +148,6 @@ class ConsumerMembership:
             return self._beat(now_ms)
         return 0 if self.error is not None or not self.is_joined else delay
 
-    def _begin(self) -> None:
-        self.transition_to(ConsumerMemberState.JOINING)
-        self.member_epoch = _JOIN_EPOCH
-        self._reconciliation.abandon()
-        self._news.doubt()
-
     # Heartbeats
 
     def keep_alive(self, now_ms: int) -> int | None:
@@ -159,8 +156,12 @@ class ConsumerMembership:
         settings = self._parts.settings
         overdue_ms: int = now_ms - self._polled_ms - settings["max.poll.interval.ms"]
         if overdue_ms > 0:
-            self._send_leave(is_final=settings["group.instance.id"] is None)
-            self.transition_to(ConsumerMemberState.FENCED)
+            _log.warning(
+                "member %s leaves group %s: poll was not called for max.poll.interval.ms",
+                self.member_id,
+                settings["group.id"],
+            )
+            self.leave("consumer poll timeout has expired.")
             return None
         return min(self._beat(now_ms), 1 - overdue_ms)
 
@@ -229,6 +230,13 @@ class ConsumerMembership:
             self.error = error
 
     # Leaving
+
+    def leave(self, reason: str) -> Pending[ConsumerGroupHeartbeatResponse] | None:
+        """Leave without a word to the user's listener; the next poll joins again."""
+        is_static = self._parts.settings["group.instance.id"] is not None
+        answer = self._send_leave(is_final=not is_static)
+        self.transition_to(ConsumerMemberState.FENCED)
+        return answer
 
     def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
         self.error = None  # it was about this membership

@@ -16,6 +16,7 @@ from embedlog.client.consumer.group.listener_calls import ListenerCalls
 from embedlog.client.consumer.group.membership_duty import MembershipDuty
 from embedlog.client.consumer.group.offset_commits import OffsetCommits
 from embedlog.client.consumer.subscription_state import SubscriptionType
+from embedlog.errors import again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,12 @@ class ConsumerCoordinator:
             parts.settings["retry.backoff.ms"] if in_process else _ANSWER_DELAY_MS
         )
         interval_ms: int = parts.heartbeat_interval_ms
-        self.duty = MembershipDuty(parts.transport, self.keep_alive, interval_ms)
+        self.duty = MembershipDuty(
+            parts.transport,
+            self.keep_alive,
+            interval_ms,
+            leave=self._leave,
+        )
         self.member = self._member()
 
     def _member(self) -> GroupMember:
@@ -69,6 +75,9 @@ class ConsumerCoordinator:
 
         reconciliation = Reconciliation(self._parts, self.calls, self.commits, self.auto_commit)
         return ConsumerMembership(self._parts, self.lookup, reconciliation, self.duty)
+
+    def _leave(self, reason: str) -> Pending[Any] | None:
+        return self.member.leave(reason)
 
     # Passes
 
@@ -145,7 +154,7 @@ class ConsumerCoordinator:
         for topic in sorted(self._subscription.topics):
             error = metadata.topic_error(topic)
             if error is not None:
-                raise error
+                raise again(error)
 
     def subscription_changed(self) -> None:
         self._matched_answers = 0

@@ -21,6 +21,8 @@ _GROUP_KEY = 0
 _SEVERAL_KEYS_SINCE = 4
 _NEWEST = 32_767
 
+_PATIENCE_MS = 5_000
+"""The first group of a cluster waits until the offsets topic is made."""
 LOST_COORDINATOR = frozenset(
     (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -94,6 +96,7 @@ class CoordinatorLookup:
         if error is not None:
             return self._failed(as_kafka_error(error), now_ms)
         self._retry.succeeded()
+        self._parts.metadata.wanted.warnings.is_over(self)
         self.last_error = None
         self._is_needed = False
         return 0
@@ -115,6 +118,14 @@ class CoordinatorLookup:
     def _failed(self, error: KafkaError, now_ms: int) -> int | None:
         self.failure_count += 1
         self.last_error = error
+        self._parts.metadata.wanted.warnings.warn_if_lasting(
+            self,
+            now_ms,
+            "the coordinator of group %r is not found: %s",
+            self._group_id,
+            error,
+            patience_ms=_PATIENCE_MS,
+        )
         self._retry.failed(now_ms)
         # After UNSUPPORTED_VERSION the old broker's versions are known: retry with one of these.
         if not error.retriable and error.code != ErrorCode.UNSUPPORTED_VERSION:

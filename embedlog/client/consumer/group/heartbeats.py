@@ -49,6 +49,7 @@ class Heartbeats:
         self._next_ms = 0
         self._heard_ms = 0
         self._polled_ms = 0
+        self._advanced_ms = 0
         self.sent_ms: int | None = None
 
     @property
@@ -73,6 +74,10 @@ class Heartbeats:
     def advance(self, now_ms: int) -> int:
         """Send a heartbeat if it is due, take the answer; return milliseconds to the next step."""
         self._take_arrived(now_ms)
+        if now_ms - self._advanced_ms > self._session_timeout_ms - self._interval_ms:
+            # No thread drove this member for long: the coordinator had nothing to answer.
+            self._heard_ms = now_ms
+        self._advanced_ms = now_ms
         node_id = self._lookup.node_id
         if node_id is not None and now_ms - self._heard_ms > self._session_timeout_ms:
             # The coordinator does not answer; perhaps it is another node by now.

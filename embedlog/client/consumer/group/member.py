@@ -65,6 +65,12 @@ if TYPE_CHECKING:
         def request_rejoin(self, reason: str) -> None:
             """Make the group rebalance."""
 
+        def leave(self, reason: str) -> Pending[Any] | None:
+            """Leave the group without calling the user; return the coordinator's answer, if any.
+
+            A static member sends no request, or says that it will come back.
+            """
+
         def depart(self, reason: str, operation: int) -> Pending[Any] | None:
             """Give up all partitions and leave the group; return the coordinator's answer, if any.
 

@@ -242,6 +242,8 @@ class OffsetCommits:
             is_retriable = refusal.retriable or refusal.code == ErrorCode.STALE_MEMBER_EPOCH
         if refusal.code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             self._parts.metadata.request_update()
+        if refusal.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            is_retriable = not self._parts.transport.is_authority
         if not is_retriable:
             self._finish(commit, meaning)
         elif commit.retries:

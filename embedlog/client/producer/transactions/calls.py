@@ -120,14 +120,22 @@ class TransactionCalls:
         if error is not None:
             self._in_turn(lambda: self._refused(error))
 
+    @property
+    def is_open(self) -> bool:
+        """True if closing the producer would abort a transaction."""
+        return self._manager.status.state in OPEN
+
+    def begin_abort(self) -> CallResult:
+        """Begin to abort the open transaction; the sender's passes set the outcome."""
+        return self._in_turn(self._manager.abort)
+
     def close(self, timeout_ms: int | None) -> None:
         """Abort the open transaction, within `timeout_ms` and max.block.ms; a prepared one stays.
 
         After a time-out the coordinator aborts it by itself later.
         """
-        manager = self._manager
-        if manager.status.state in OPEN:
-            result = self._in_turn(manager.abort)
+        if self.is_open:
+            result = self.begin_abort()
             limit = self._max_block_ms if timeout_ms is None else timeout_ms
             self._driver.wait(lambda: result.is_done, min(limit, self._max_block_ms))
 

@@ -117,13 +117,11 @@ class IdempotentSequences(Sequences):
             self._to_restart.add(key)
         return True
 
-    def gave_up(self, batch: ProducerBatch, _error: Exception) -> None:
-        if batch.base_sequence < 0:
-            return
+    def gave_up(self, batch: ProducerBatch, error: Exception) -> Exception:
         key = (batch.topic, batch.partition)
         sequences = self._partitions.get(key)
-        if sequences is None or batch not in sequences.in_flight:
-            return
+        if batch.base_sequence < 0 or sequences is None or batch not in sequences.in_flight:
+            return error
         sequences.in_flight.remove(batch)
         if batch.is_on_wire or batch.may_be_written:
             sequences.unresolved_end = after(batch)
@@ -131,6 +129,7 @@ class IdempotentSequences(Sequences):
         else:
             sequences.note_gap(batch.base_sequence)
             self._to_restart.add(key)
+        return error
 
     def _resolve(self) -> None:
         """Restart unresolved partitions that have a gap, once all their batches have outcomes."""

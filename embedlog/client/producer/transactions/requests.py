@@ -358,6 +358,8 @@ class CommitOffsets(TransactionRequest):
         self.group: str = group.group_id
         self._left = dict(offsets)
         self._metadata = group
+        self._is_final = False
+        """True if the broker's answer about a missing partition is final."""
 
     def message(self, context: TransactionContext) -> TxnOffsetCommitRequest:
         topics: dict[str, TxnOffsetCommitRequestTopic] = {}
@@ -383,7 +385,13 @@ class CommitOffsets(TransactionRequest):
             topics=[*topics.values()],
         )
 
+    def verdict(self, error: KafkaError) -> str:
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._is_final:
+            return Verdict.ABORT
+        return super().verdict(error)
+
     def take(self, context: TransactionContext, response: Any) -> KafkaError | None:
+        self._is_final = context.transport.is_authority
         refused: KafkaError | None = None
         for topic in response.topics:
             for each in topic.partitions:

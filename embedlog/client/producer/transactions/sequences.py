@@ -151,8 +151,8 @@ class Sequences:
         """Return whether sending again helps, for an error about sequences."""
         raise AssertionError(self)
 
-    def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
-        """Note that the batch failed, and is not sent again."""
+    def gave_up(self, batch: ProducerBatch, error: Exception) -> Exception:
+        """Note that the batch failed, and is not sent again; return the error for the user."""
         raise AssertionError(self)
 
     def number(self, batch: ProducerBatch) -> None:

@@ -106,6 +106,8 @@ class TransactionStatus:
         """The error after which only an abort, or only closing the producer, is possible."""
         self.doom: Exception | None = None
         """The error for unsent records once the transaction cannot commit; None before that."""
+        self.identity: Callable[[], tuple[int, int]] = lambda: (-1, -1)
+        """Returns the producer's id and epoch."""
         self.tell_open: Callable[[bool], None] | None = None
         """Called at each change of the state, with True if records may be sent."""
 
@@ -161,13 +163,18 @@ class TransactionStatus:
         """Return the error of a `call` that does not fit the state."""
         return IllegalState(f"{call}: the producer is {self.state}{_HINTS.get(self.state, '')}")
 
+    def fenced(self, kind: type[errors.KafkaError]) -> errors.KafkaError:
+        """Return the error of a producer whose epoch is over."""
+        producer_id, producer_epoch = self.identity()
+        return kind(
+            f"this epoch is over: another producer with transactional.id={self.transactional_id!r} "
+            f"has begun, or the transaction took longer than transaction.timeout.ms="
+            f"{self._timeout_ms} (this one is producer {producer_id}, epoch {producer_epoch})"
+        )
+
     def _told(self, error: Exception, *, is_fatal: bool) -> Exception:
         if is_fatal and getattr(error, "code", None) in FENCED:
-            error = errors.ProducerFenced(
-                f"this epoch is over: another producer with transactional.id="
-                f"{self.transactional_id!r} has begun, or the transaction took longer than "
-                f"transaction.timeout.ms={self._timeout_ms}"
-            )
+            error = self.fenced(errors.ProducerFenced)
         if isinstance(error, EmbedlogError) and error.remedy is None:
             error.remedy = "close" if is_fatal else "abort"
             error.add_note(_NOTES[error.remedy])

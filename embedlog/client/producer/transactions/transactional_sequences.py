@@ -8,6 +8,7 @@ sequences needs mending: the next transaction has another epoch, and counts from
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.errors import TransactionAborted
 from embedlog.client.producer.transactions.requests import AddPartitions
 from embedlog.client.producer.transactions.sequences import Sequences
@@ -36,6 +37,7 @@ class TransactionalSequences(Sequences):
     def __init__(self, status: TransactionStatus, coordinators: Coordinators) -> None:
         super().__init__()
         self._status = status
+        status.identity = lambda: (self.producer_id, self.producer_epoch)
         self._coordinators = coordinators
 
     @property
@@ -107,11 +109,14 @@ class TransactionalSequences(Sequences):
     def _is_first_checked(self) -> bool:
         return self._status.open.is_v2
 
-    def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
-        """Note that the batch failed, and fail its transaction."""
+    def gave_up(self, batch: ProducerBatch, error: Exception) -> Exception:
+        """Note that the batch failed, and fail its transaction; name a fenced producer."""
+        if getattr(error, "code", None) == ErrorCode.INVALID_PRODUCER_EPOCH:
+            error = self._status.fenced(errors.InvalidProducerEpoch)
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is not None and batch in sequences.in_flight:
             sequences.in_flight.remove(batch)
             self._status.open.needs_epoch = True
         if error is not self._status.doom and not isinstance(error, TransactionAborted):
             self._status.record_failed(error)
+        return error

@@ -47,6 +47,9 @@ class ConsumerGroup(Group):
 
     GROUP_TYPE = "consumer"
 
+    counted_from: tuple[int, int] | None = None
+    """(target epoch, monotonic time of its assignment) if an update had to wait for the next."""
+
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.group_epoch = FIRST_EPOCH

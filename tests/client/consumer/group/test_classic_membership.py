@@ -260,12 +260,13 @@ def test_a_static_member_that_does_not_poll_goes_without_a_word(cluster: FaultyC
     consumer.close()
 
 
-def test_a_slow_user_whom_nobody_watched_stays(cluster: FaultyCluster) -> None:
+def test_a_slow_user_whom_nobody_watched_leaves_at_the_next_call(cluster: FaultyCluster) -> None:
     consumer, report = joined(cluster, max_poll_interval_ms=20_000)
     cluster.runtime.clock.advance(30_000)  # no thread runs the scheduler
-    consumer.poll(0)
-    assert consumer.assignment() == {ZERO, ONE}
-    assert len(report.calls) == 1
+    with pytest.raises(CommitFailed):
+        consumer.commit({ZERO: 1})
+    poll_until(lambda: len(report.calls) > 2, consumer)
+    assert report.calls[1:] == [("lost", [ZERO, ONE]), ("assigned", [ZERO, ONE])]
     consumer.close()
 
 

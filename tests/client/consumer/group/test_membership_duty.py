@@ -112,7 +112,7 @@ def test_the_duty_stands_back_and_ends() -> None:
         calls.append(now_ms)
         return answers.pop(0)
 
-    duty = MembershipDuty(transport, keep_alive, 1_000)
+    duty = MembershipDuty(transport, keep_alive, 1_000, leave=lambda _reason: None)
     assert duty.run_once(0) is None, "not started"
     with duty.turn:
         duty.start()
@@ -134,7 +134,7 @@ def test_a_duty_that_stood_back_does_so_for_no_longer_than_the_coordinator_allow
         calls.append(now_ms)
         return 5_000
 
-    duty = MembershipDuty(transport, keep_alive, 3_000)
+    duty = MembershipDuty(transport, keep_alive, 3_000, leave=lambda _reason: None)
     began_ms = transport.runtime.clock.monotonic_ms()
     with duty.turn:
         duty.start()

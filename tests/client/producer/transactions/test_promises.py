@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -222,7 +223,10 @@ def test_a_zombie_is_fenced_and_its_records_never_count(connect: Connect) -> Non
             late = zombie.send("out", b"late", partition=1)
             with pytest.raises(errors.KafkaError):
                 zombie.commit_transaction()
-            assert late.exception() is not None
+            refused = late.exception()
+            assert isinstance(refused, errors.InvalidProducerEpoch)
+            assert "another producer with transactional.id=" in str(refused)
+            assert re.search(r"this one is producer \d+, epoch \d+", str(refused))
             with pytest.raises(errors.ProducerFenced) as caught:
                 zombie.abort_transaction()
             assert caught.value.remedy == "close"
