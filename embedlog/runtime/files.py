@@ -10,6 +10,7 @@
     remove(path)                              close()
     sync_directory(path)
     lock(path)             -> DirectoryLock
+    absolute(path)         -> path
 
 Three implementations pass the same tests: `OsFiles` (the operating system), `MemoryFiles` (a log
 without a path) and `embedlog.testing.SimFiles` (crashes and faults on demand). All of them raise
@@ -181,6 +182,9 @@ class Files(Protocol):
         Raises:
             DirectoryLocked: the lock is held already; the message names the process if it is known.
         """
+
+    def absolute(self, path: str) -> str:
+        """Return the path in the form that a later change of the working directory leaves valid."""
 
 
 def write_fully(

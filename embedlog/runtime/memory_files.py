@@ -350,6 +350,9 @@ class MemoryFiles(Files):
     def sync_directory(self, path: str) -> None:
         self.tree.directory(path)
 
+    def absolute(self, path: str) -> str:
+        return path  # there is no working directory
+
     def lock(self, path: str) -> DirectoryLock:
         lock = MemoryLock("/".join(_parts(path)), self._locks)
         self.tree.node(path, create=True).write([f"boot {self.boot_id}\n".encode()], 0)

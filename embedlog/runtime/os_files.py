@@ -204,6 +204,9 @@ class OsFiles(Files):
         owner = f"pid {os.getpid()} since {strftime('%Y-%m-%dT%H:%M:%S%z')} boot {self.boot_id}\n"
         return OsLock(path, owner)
 
+    def absolute(self, path: str) -> str:
+        return absolute(path)
+
     def _check_process(self) -> None:
         if self._made_in != os.getpid():
             raise ClosedError(f"the directory cannot be used: {FORKED}")
@@ -224,8 +227,12 @@ def expand_home(path: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return the absolute path, without "." and ".." parts; symbolic links are not followed."""
-    return with_slashes(os.path.abspath(path))
+    """Return the absolute path, without "." and ".." parts.
+
+    Symbolic links are followed only if a ".." part may come after one.
+    """
+    find = os.path.realpath if ".." in with_slashes(path).split("/") else os.path.abspath
+    return with_slashes(find(path))
 
 
 def with_slashes(path: str) -> str:

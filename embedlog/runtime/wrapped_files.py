@@ -57,6 +57,9 @@ class WrappedFiles:
     def lock(self, path: str) -> DirectoryLock:
         return self.run(path, self._files.lock, path)
 
+    def absolute(self, path: str) -> str:
+        return self._files.absolute(path)
+
 
 class WrappedFile:
     """An open file of `WrappedFiles`."""

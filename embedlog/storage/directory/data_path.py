@@ -46,6 +46,7 @@ def data_directory(path: StrPath | None) -> str | None:
         text = _text_of(path)
     if not text:
         raise ConfigError("the path is empty: None means a cluster in memory")
+    _check_text(text)
     from embedlog.runtime.os_files import expand_home, with_slashes
 
     text = with_slashes(expand_home(text) if text.startswith("~") else text)
@@ -94,11 +95,12 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
 
 
 def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
-    """Return the existing data directory at `path`, of one broker.
+    """Return the absolute path of the existing data directory at `path`, of one broker.
 
     With `is_whole`, refuse a directory that is one of several of its broker.
     """
-    directory = data_directory(path)
+    given = data_directory(path)
+    directory = given and files.absolute(given)
     found = None if directory is None else files.stat(directory)
     if directory is None or found is None or not found.is_directory:
         raise ConfigError(f"{path}: not a directory")
@@ -127,6 +129,16 @@ def looks_like_address(text: str) -> bool:
         if not port.isdecimal():
             return False
     return True
+
+
+def _check_text(text: str) -> None:
+    """Refuse text that no file system takes as a path."""
+    try:
+        is_name = b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise ConfigError(f"{text!r} is no path: it holds a character that no file name can have")
 
 
 def _text_of(path: StrPath) -> str:
