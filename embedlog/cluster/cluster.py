@@ -151,7 +151,8 @@ class Cluster:
         cluster_id: str | None,
         waits_for_committer: bool,
     ) -> Single | Several:
-        count = broker_count(self.runtime.files, directory, count, racks)
+        asked = count
+        count = broker_count(self.runtime.files, directory, asked, racks)
         if count == 1:
             return Single(
                 self.runtime,
@@ -170,6 +171,7 @@ class Cluster:
             directory,
             self.config,
             count=count,
+            asked=asked,
             racks=racks,
             # A broker in memory that starts again keeps its earlier records at level "os".
             durability=self.durability if self.path is not None else "os",

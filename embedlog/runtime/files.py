@@ -115,6 +115,13 @@ class DirectoryLock(Protocol):
     def is_held(self) -> bool:
         """True if this process owns the directory; False after `close`, and in a forked child."""
 
+    def name_owner(self) -> None:
+        """Write this process into the file: its pid, its start and the `boot_id`.
+
+        Raises:
+            OSError: the file could not be written; the lock is still held.
+        """
+
     def note_addresses(self, addresses: Sequence[str]) -> None:
         """Write this process's listener addresses, which a refused process shows in its error.
 
@@ -135,6 +142,9 @@ class Files(Protocol):
     boot_id: str
     """Identifies the present run of the machine; "" if unknown. A restart, which may lose unsynced
     bytes, changes it."""
+
+    absolute: Callable[[str], str]
+    """Returns a path in the form that a later change of the working directory leaves valid."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """Open a file for reading and writing; `create` makes a missing file.
@@ -174,17 +184,15 @@ class Files(Protocol):
             NotOpened: the operating system could not open the directory.
         """
 
-    def lock(self, path: str) -> DirectoryLock:
+    def lock(self, path: str, *, names_owner: bool = True) -> DirectoryLock:
         """Lock the file at `path`, and by convention its directory, until closed.
 
-        The file then names this process: its pid, its start and the `boot_id`.
+        The file then names this process; without `names_owner` only after `name_owner`, and until
+        then the file keeps its content.
 
         Raises:
             DirectoryLocked: the lock is held already; the message names the process if it is known.
         """
-
-    def absolute(self, path: str) -> str:
-        """Return the path in the form that a later change of the working directory leaves valid."""
 
 
 def write_fully(

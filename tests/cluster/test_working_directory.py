@@ -29,8 +29,8 @@ def fill(cluster: Cluster, first: int, end: int) -> None:
             producer.append("t", b"%d " % number + b"x" * 300, partition=0)
 
 
-def count(path: object, **more: Any) -> int:
-    with embedlog.open(path, **more) as cluster, cluster.consumer() as consumer:  # type: ignore[arg-type]
+def count(path: Path, **more: Any) -> int:
+    with embedlog.open(path, **more) as cluster, cluster.consumer() as consumer:
         consumer.assign([("t", 0)])
         consumer.seek_to_beginning()
         found = 0
@@ -101,7 +101,7 @@ def test_several_brokers_stay_in_their_directories(
         cluster.add_broker()
         fill(cluster, 0, 3)
     assert os.listdir(".") == []
-    assert count(tmp_path / "data", log_dirs=[tmp_path / "more"], brokers=2) == 3
+    assert count(tmp_path / "data", log_dirs=[tmp_path / "more"]) == 3
 
 
 def test_a_link_before_two_dots_is_followed(

@@ -50,8 +50,9 @@ class LogManager:
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: CleanerSettings | None = None,
         is_replicated: bool = False,
+        begins: bool = True,
     ) -> None:
-        """Take the directory; make it if it is missing.
+        """Take the directory; make it if it is missing. `begins`: see `OwnedDirectory`.
 
         With `is_replicated` other brokers may have these logs as well. Then no leader epoch begins
         after an unclean stop, which may have lost records: the next leader begins one. Other
@@ -68,7 +69,9 @@ class LogManager:
         self._mutex = ranked_rlock(Rank.LOG_MANAGER)
         self._logs: dict[TopicPartition, Log] = {}
         self._closed = False
-        self.directory = OwnedDirectory(runtime.files, directory, self._defaults.durability)
+        self.directory = OwnedDirectory(
+            runtime.files, directory, self._defaults.durability, begins=begins
+        )
         self._unloaded = self.directory.found.copy()
         try:
             self.checkpoints = LogCheckpoints(self.directory, self._logs)
@@ -84,10 +87,7 @@ class LogManager:
         )
         self.leftovers = Leftovers(self.directory, runtime.random)
         self.pins = Pins(self.directory, self._logs)
-        if not self.directory.is_volatile:
-            events.info("opened %s: %d partitions", directory, len(self._unloaded))
-        if not self.directory.clean:
-            events.info("%s was not closed cleanly: its logs will be recovered", directory)
+        _tell_opened(self.directory)
         self.tasks = LogTasks(
             runtime,
             self.directory,
@@ -300,7 +300,13 @@ class LogManager:
         return degradations(self.directory, self.partitions(), self.logs(), self.opener, self.tasks)
 
     def close(self) -> None:
-        """Close every log; mark the directory as clean if all logs were closed cleanly."""
+        """Close every log; mark the directory as clean if all logs were closed cleanly.
+
+        The directory stays as it is if its changes have not begun.
+        """
+        if not self.directory.has_begun:
+            self.abandon()
+            return
         self.tasks.stop()
         with self._mutex:
             if self._closed:
@@ -391,3 +397,10 @@ class LogManager:
             log.retire(ClosedError("the data directory was closed"))
         if refusal is not None:
             raise refusal
+
+
+def _tell_opened(directory: OwnedDirectory) -> None:
+    if not directory.is_volatile:
+        events.info("opened %s: %d partitions", directory.path, len(directory.found))
+    if not directory.clean:
+        events.info("%s was not closed cleanly: its logs will be recovered", directory.path)

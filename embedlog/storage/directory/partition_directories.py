@@ -14,16 +14,16 @@ _NAMED_MAX = 3
 
 
 def find_logs(files: Files, directory: str) -> set[TopicPartition]:
-    """Return the partitions with a log directory, found by its name; remove half-deleted logs."""
-    found = set()
+    """Return the partitions with a log directory, found by its name."""
+    found = map(paths.parse_log_directory, files.list(directory))
+    return {each for each in found if each is not None}
+
+
+def remove_deleted_logs(files: Files, directory: str) -> None:
+    """Remove the directories of logs whose deletion was cut short."""
     for name in files.list(directory):
         if paths.is_deleted_log(name):
             remove_tree(files, f"{directory}/{name}")
-            continue
-        topic_partition = paths.parse_log_directory(name)
-        if topic_partition is not None:
-            found.add(topic_partition)
-    return found
 
 
 def why_foreign(files: Files, path: str) -> str:
