@@ -224,9 +224,9 @@ INNER_FLOORS = {
         "log_manager",
         "health",
         "log_opener tasks",
-        "leftovers log_checkpoints pins",
+        "data_path leftovers log_checkpoints pins",
         "owned_directory preparation",
-        "checkpoints data_path meta_properties partition_directories",
+        "checkpoints meta_properties partition_directories",
     ),
     "embedlog.storage.log": (
         "shutdown",

@@ -101,7 +101,7 @@ def _verify() -> click.Command:
         callback=_lazily("verify"),
         help="Check every checksum and rule of every file; change nothing. Exit status 0 if all "
         "files are sound, 1 with a line for each damage, 2 if the directory cannot be read.",
-        params=[_PATH, _TOPIC, _PARTITION],
+        params=[_PATH, _TOPIC, _PARTITION, _JSON],
     )
 
 

@@ -48,15 +48,23 @@ class FileStat:
     """Result of `stat`: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
     For a symbolic link, size and time belong to its target, but `is_directory` is False: no caller
-    walks into a link.
+    walks into a link by accident. `links_to_directory` is True for a link to a directory.
     """
 
-    __slots__ = ("is_directory", "modified_ms", "size")
+    __slots__ = ("is_directory", "links_to_directory", "modified_ms", "size")
 
-    def __init__(self, *, size: int, modified_ms: int, is_directory: bool) -> None:
+    def __init__(
+        self,
+        *,
+        size: int,
+        modified_ms: int,
+        is_directory: bool,
+        links_to_directory: bool = False,
+    ) -> None:
         self.size = size
         self.modified_ms = modified_ms
         self.is_directory = is_directory
+        self.links_to_directory = links_to_directory
 
 
 class Volume(Value):
@@ -277,6 +285,12 @@ def remove_tree(files: Files, path: str) -> None:
         else:
             files.remove(child)
     files.remove(path)
+
+
+def is_directory(files: Files, path: str) -> bool:
+    """Whether a directory is at `path`, or a symbolic link to one."""
+    stat = files.stat(path)
+    return stat is not None and (stat.is_directory or stat.links_to_directory)
 
 
 def parent(path: str) -> str:

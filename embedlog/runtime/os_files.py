@@ -241,8 +241,12 @@ def _stat_behind(path: str, link: os.stat_result) -> FileStat:
         found = os.stat(path)
     except OSError:
         found = link  # a dangling link
-    modified_ms = found.st_mtime_ns // 1_000_000
-    return FileStat(size=found.st_size, modified_ms=modified_ms, is_directory=False)
+    return FileStat(
+        size=found.st_size,
+        modified_ms=found.st_mtime_ns // 1_000_000,
+        is_directory=False,
+        links_to_directory=S_ISDIR(found.st_mode),
+    )
 
 
 def expand_home(path: str) -> str:

@@ -132,8 +132,10 @@ class DataDirectories:
         return all(manager.directory.clean for manager in self.managers)
 
     def end_recovery(self) -> None:
+        """Record that the recovery of each directory is complete, if no log is unreachable."""
         for manager in self.managers:
-            manager.directory.end_recovery()
+            if not manager.opener.unreachable:  # else the next opening recovers the log
+                manager.directory.end_recovery()
 
     def is_cordoned(self, path: str) -> bool:
         """Whether the directory at `path` gets no new logs."""

@@ -6,6 +6,8 @@ from embedlog.common import item
 
 READ_ONLY = "read-only"
 """A log refuses writes because its disk has failed; published records can be read as before."""
+UNREACHABLE = "unreachable"
+"""The files of a log cannot be opened: nobody can read or write it."""
 DAMAGED = "damaged"
 """A log is read-only and ends where rot begins: readers do not get the records behind it."""
 CUT = "cut"

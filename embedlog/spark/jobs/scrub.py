@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import is_directory
 from embedlog.runtime.os_files import absolute
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
@@ -60,8 +61,7 @@ def scrub(
     runtime = real_runtime()
     files, clock = runtime.files, runtime.clock
     path, remembered = absolute(path), None if state is None else absolute(str(state))
-    stat = files.stat(path)
-    if stat is None or not stat.is_directory:
+    if not is_directory(files, path):
         raise ConfigError(f"{path}: not a directory")
     if recheck_ms < 0:
         raise ConfigError(f"recheck_ms={recheck_ms}: expected 0 or more")

@@ -94,20 +94,26 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
     return others if len(others) < len(named) else ()
 
 
-def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
+def existing_directory(
+    files: Files, path: StrPath, *, is_whole: bool = True, is_empty_fine: bool = True
+) -> str:
     """Return the absolute path of the existing data directory at `path`, of one broker.
 
-    With `is_whole`, refuse a directory that is one of several of its broker.
+    With `is_whole`, refuse a directory that is one of several of its broker. Refuse one of another
+    program, as `open` does, and an empty one unless `is_empty_fine`.
     """
+    from embedlog.runtime.files import is_directory
+    from embedlog.storage.directory.preparation import refuse_foreign
+
     given = data_directory(path)
     directory = given and files.absolute(given)
-    found = None if directory is None else files.stat(directory)
-    if directory is None or found is None or not found.is_directory:
+    if directory is None or not is_directory(files, directory):
         raise ConfigError(f"{path}: not a directory")
     if files.stat(f"{directory}/{paths.CLUSTER_PROPERTIES}") is not None:
         raise ConfigError(
             f"{path} is of several brokers: name the directory of one, {path}/broker-1"
         )
+    refuse_foreign(files, directory, is_empty_fine=is_empty_fine)
     if is_whole and files.stat(f"{directory}/{paths.LOG_DIRS}") is not None:
         from embedlog.storage.state_files.log_dirs import refuse_one_of_more
 

@@ -30,6 +30,9 @@ def degradations(
     found = [*_of_logs(logs), *_of_tasks(owned.path, tasks)]
     for opened in list(opener.found.values()):
         found += opened
+    for topic_partition, (since_ms, error) in list(opener.unreachable.items()):
+        reason, subject = str(error), str(topic_partition)
+        found.append(Degradation(kinds.UNREACHABLE, subject, since_ms=since_ms, reason=reason))
     for topic_partition in partitions:
         directory = paths.log_directory(owned.path, topic_partition)
         found += _quarantined(owned.files, directory, str(topic_partition))
@@ -68,8 +71,8 @@ def _of_tasks(path: str, tasks: LogTasks) -> Iterator[Degradation]:
 def _quarantined(files: Files, directory: str, subject: str) -> Iterator[Degradation]:
     try:
         names = files.list(directory)
-    except FileNotFoundError:
-        return  # deleted meanwhile, or never stored
+    except OSError:
+        return  # deleted meanwhile, never stored, or unreachable
     for name in names:
         stat = files.stat(f"{directory}/{name}") if name.endswith(paths.QUARANTINE) else None
         if stat is not None:

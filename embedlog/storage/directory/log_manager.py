@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
 
+_LOOKED_AT_MAX = 250
+"""The opening of a directory looks at the files of this many logs; `health` looks at all."""
+
+
 class LogManager:
     """Owner of a data directory, and of every `Log` in it. Thread-safe.
 
@@ -87,7 +91,7 @@ class LogManager:
         )
         self.leftovers = Leftovers(self.directory, runtime.random)
         self.pins = Pins(self.directory, self._logs)
-        _tell_opened(self.directory)
+        _tell_opened(self.directory, self.opener)
         self.tasks = LogTasks(
             runtime,
             self.directory,
@@ -124,7 +128,12 @@ class LogManager:
             if topic_partition in self._logs or topic_partition not in self._unloaded:
                 return self._logs.get(topic_partition)
             path = paths.log_directory(self.directory.path, topic_partition)
-            foreign = why_foreign(self.directory.files, path)
+            try:
+                foreign = why_foreign(self.directory.files, path)
+            except OSError as error:
+                self.opener.note_unreachable(topic_partition, error)
+                message = f"cannot open {topic_partition}: {error}"
+                raise errors.KafkaStorageError(message) from error
             if foreign:
                 events.warning("%s: it is left alone", foreign)
                 self._unloaded.discard(topic_partition)
@@ -206,6 +215,7 @@ class LogManager:
                 raise errors.KafkaStorageError(message) from error
             self._unloaded.discard(topic_partition)
             self.opener.found.pop(topic_partition, None)
+            self.opener.unreachable.pop(topic_partition, None)
             self.checkpoints.forget(topic_partition)
             self.leftovers.remove()
             try:
@@ -297,6 +307,8 @@ class LogManager:
         """Return the degradations, sorted by kind. Reads every log's directory."""
         from embedlog.storage.directory.health import degradations
 
+        with self._mutex:
+            self.opener.find_unreachable(self._unloaded)
         return degradations(self.directory, self.partitions(), self.logs(), self.opener, self.tasks)
 
     def close(self) -> None:
@@ -359,18 +371,26 @@ class LogManager:
         return log
 
     def _recover_all(self) -> errors.KafkaError | OSError | None:
-        """Open all logs that were not used since the unclean stop; return the first error."""
+        """Open all logs that were not used since the unclean stop; return the first error.
+
+        An unreachable log stays as it is, and keeps the directory unclean.
+        """
         try:
             for topic_partition in list(self._unloaded):
-                self.get(topic_partition)
-            self.directory.end_recovery()
+                try:
+                    self.get(topic_partition)
+                except errors.KafkaStorageError:
+                    if topic_partition not in self.opener.unreachable:
+                        raise
+            if not self.opener.unreachable:
+                self.directory.end_recovery()
         except (errors.KafkaError, OSError) as error:
             return error
         return None
 
     def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
         """Close the logs, then raise the error, if any; `refusal` is an error from earlier."""
-        is_clean = refusal is None
+        is_clean = refusal is None and (self.directory.clean or not self.opener.unreachable)
         if refusal is not None:
             refusal = unless_out_of_files(refusal)
         for log in self._logs.values():
@@ -399,8 +419,9 @@ class LogManager:
             raise refusal
 
 
-def _tell_opened(directory: OwnedDirectory) -> None:
+def _tell_opened(directory: OwnedDirectory, opener: LogOpener) -> None:
     if not directory.is_volatile:
         events.info("opened %s: %d partitions", directory.path, len(directory.found))
     if not directory.clean:
         events.info("%s was not closed cleanly: its logs will be recovered", directory.path)
+    opener.find_unreachable(sorted(directory.found)[:_LOOKED_AT_MAX])

@@ -8,7 +8,7 @@ unrelated files might have the names that embedlog uses.
 from __future__ import annotations
 
 from embedlog.errors import ConfigError, DirectoryLocked
-from embedlog.runtime.files import Files, make_directory
+from embedlog.runtime.files import Files, is_directory, make_directory
 from embedlog.runtime.pending import Pending
 from embedlog.storage.directory import meta_properties
 from embedlog.storage.directory.partition_directories import shown, why_foreign
@@ -105,8 +105,7 @@ def refuse_foreign(files: Files, directory: str, *, is_empty_fine: bool = True) 
 def is_of_kraft(files: Files, directory: str) -> bool:
     """Whether the directory has the metadata log of a controller of Apache Kafka."""
     log = f"{directory}/{METADATA_LOG}"
-    stat = files.stat(log)
-    if stat is None or not stat.is_directory:
+    if not is_directory(files, log):
         return False
     names = files.list(log)
     return any(name == _QUORUM_STATE or name.endswith(_KRAFT_SNAPSHOT) for name in names)
