@@ -228,6 +228,11 @@ INNER_FLOORS = {
         "owned_directory preparation",
         "checkpoints meta_properties partition_directories",
     ),
+    "embedlog.storage.state_files": (
+        "archived_offsets retention_pins",
+        "checkpoint_files commit_file foreign_document leader_epochs",
+        "clean_shutdown log_dirs partition_metadata published_offset sealed_file staged_layout",
+    ),
     "embedlog.storage.log": (
         "shutdown",
         "checked_read opening periodic_sync retention",

@@ -48,10 +48,18 @@ class FileStat:
     """Result of `stat`: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
     For a symbolic link, size and time belong to its target, but `is_directory` is False: no caller
-    walks into a link by accident. `links_to_directory` is True for a link to a directory.
+    walks into a link by accident. `links_to_directory` is True for a link to a directory. `is_file`
+    is True for a regular file, `name_count` is the number of its names (hard links).
     """
 
-    __slots__ = ("is_directory", "links_to_directory", "modified_ms", "size")
+    __slots__ = (
+        "is_directory",
+        "is_file",
+        "links_to_directory",
+        "modified_ms",
+        "name_count",
+        "size",
+    )
 
     def __init__(
         self,
@@ -60,11 +68,15 @@ class FileStat:
         modified_ms: int,
         is_directory: bool,
         links_to_directory: bool = False,
+        is_file: bool | None = None,
+        name_count: int = 1,
     ) -> None:
         self.size = size
         self.modified_ms = modified_ms
         self.is_directory = is_directory
         self.links_to_directory = links_to_directory
+        self.is_file = not is_directory if is_file is None else is_file
+        self.name_count = name_count
 
 
 class Volume(Value):

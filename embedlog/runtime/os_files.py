@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from _weakref import ref
-from stat import S_ISDIR, S_ISLNK
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from embedlog.errors import ClosedError, DirectoryLocked
 from embedlog.runtime import descriptors
@@ -195,6 +195,8 @@ class OsFiles(Files):
             size=found.st_size,
             modified_ms=found.st_mtime_ns // 1_000_000,
             is_directory=S_ISDIR(found.st_mode),
+            is_file=S_ISREG(found.st_mode),
+            name_count=found.st_nlink,
         )
 
     def list(self, path: str) -> list[str]:
@@ -246,6 +248,7 @@ def _stat_behind(path: str, link: os.stat_result) -> FileStat:
         modified_ms=found.st_mtime_ns // 1_000_000,
         is_directory=False,
         links_to_directory=S_ISDIR(found.st_mode),
+        is_file=False,
     )
 
 

@@ -72,7 +72,7 @@ class CommitWorker:
                 # next commit overwrites the record.
                 exchange.answer(self._files, self._data, last.id, Answer.of(last))
             else:
-                exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
+                self._answer(ids[0])
             return True
 
     def sweep(self) -> None:
@@ -94,15 +94,24 @@ class CommitWorker:
 
     # Steps
 
-    def _adopt(self, id: str) -> Answer:
-        began_ms = self._clock.monotonic_ms()
+    def _answer(self, id: str) -> None:
+        """Commit or refuse one taken manifest; set it aside if it cannot be understood."""
         try:
             manifest = exchange.read_taken(self._files, self._data, id)
+        except CorruptRecord as error:
+            _log.warning("the commit %s was refused: %s", ascii(id), error)
+            exchange.refuse(self._files, self._data, id, Answer.refusal(error))
+        else:
+            exchange.answer(self._files, self._data, id, self._adopt(manifest))
+
+    def _adopt(self, manifest: Manifest | Replacement) -> Answer:
+        began_ms = self._clock.monotonic_ms()
+        try:
             if isinstance(manifest, Replacement):
                 return self._replace(manifest)
             commit = self._adopter.adopt(manifest)
         except (errors.KafkaError, CorruptRecord) as error:
-            _log.warning("the commit %s was refused: %s", id, error)
+            _log.warning("the commit %s was refused: %s", manifest.id, error)
             return Answer.refusal(error)
         if commit is not None:
             self._tell_readers(manifest)
