@@ -32,6 +32,7 @@ def foreign(tmp_path: Path) -> Path:
         ["tail", "dbus"],
         ["salvage"],
         ["salvage", "--dry-run"],
+        ["backup", "elsewhere"],
         ["serve"],
     ],
 )

@@ -28,7 +28,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import Files, remove_tree
 from embedlog.storage import paths
 from embedlog.storage.events import events
-from embedlog.storage.staging.manifest import Manifest, Replacement
+from embedlog.storage.staging.manifest import EndsRequest, Manifest, Replacement
 from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, Commit, read_last
@@ -103,7 +103,7 @@ class Answer(Value):
 # The committer
 
 
-def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
+def leave(files: Files, data: str, manifest: Manifest | Replacement | EndsRequest) -> None:
     """Put a manifest into the inbox."""
     inbox = staged_layout.part(data, staged_layout.INBOX)
     path, content = f"{inbox}/{manifest.id}", manifest.encode()
@@ -185,7 +185,7 @@ def take(files: Files, data: str) -> list[str]:
     return staged_layout.names_in(files, data, staged_layout.TAKEN)
 
 
-def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
+def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement | EndsRequest:
     """Read a taken manifest; FileNotFoundError without one, CorruptRecord if it is damaged."""
     path = f"{staged_layout.part(data, staged_layout.TAKEN)}/{id}"
     manifest = _read_manifest(files, path)
@@ -194,7 +194,7 @@ def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
     return manifest
 
 
-def _read_manifest(files: Files, path: str) -> Manifest | Replacement:
+def _read_manifest(files: Files, path: str) -> Manifest | Replacement | EndsRequest:
     stat = files.stat(path)
     if stat is not None and (not stat.is_file or stat.size > SIZE_MAX):
         raise CorruptRecord(path, 0, f"no regular file, or larger than {SIZE_MAX} bytes")

@@ -15,6 +15,10 @@ The manifest of a replacement names rewritten files, each for one closed segment
 With `roll` it has no files: the owner closes the last segment and begins a new one, so that a later
 replacement can rewrite the closed one. Paths are relative to the staging area; sizes are in bytes,
 counts in records.
+
+A backup asks for the start and the high watermark of every log at one moment:
+
+    {"kind": "ends", "id": 32 hex digits}
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _REPLACE = "replace"
+_ENDS = "ends"
 _PARTS_MIN = 2
 """A staged file lies in the directory of its job."""
 _VERSION_MIN = -(1 << 63)
@@ -129,16 +134,34 @@ class Replacement(Value):
         )
 
 
-def decode(content: bytes, path: str) -> Manifest | Replacement:
-    """Decode a manifest of either kind; `path` is for error messages.
+class EndsRequest(Value):
+    """A question for the offsets of all logs at one moment, for a backup."""
+
+    id: str
+
+    @property
+    def files(self) -> Sequence[StagedFile]:
+        return ()
+
+    def encode(self) -> bytes:
+        return _encode({"kind": _ENDS, "id": self.id})
+
+
+def decode(content: bytes, path: str) -> Manifest | Replacement | EndsRequest:
+    """Decode a manifest of any kind; `path` is for error messages.
 
     Raises:
         CorruptRecord: the content is no manifest.
     """
-    found = decode_document(content, path)
+    try:
+        found = decode_document(content, path)
+    except CorruptRecord as error:
+        raise CorruptRecord(path, 0, f"no manifest: {error.reason}") from None
     try:
         if found.get("kind") == _REPLACE:
             return _replacement(found)
+        if found.get("kind") == _ENDS:
+            return EndsRequest(text(found["id"]))
         return Manifest(
             text(found["id"]),
             [_staged_file(each) for each in found["files"]],
