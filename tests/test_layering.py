@@ -72,7 +72,7 @@ INNER_FLOORS = {
     "embedlog.cli": (
         "commands",
         "pipeline",
-        "archiving dump maintenance salvage serve tail verify",
+        "archiving backup dump maintenance salvage serve tail verify",
         "jobs",
         "directory exit_status internal_topics log_lines progress text",
     ),

@@ -86,10 +86,12 @@ def backup(
         TimedOut: for `timeout_ms` the owner has not answered, and the logs never stood still.
         OSError: a directory cannot be read or written.
     """
-    return _Backup(runtime or real_runtime(), path, target, timeout_ms, progress).run()
+    return BackupRun(runtime or real_runtime(), path, target, timeout_ms, progress).run()
 
 
-class _Backup:
+class BackupRun:
+    """One backup: find the moment, copy each log, rename the copy."""
+
     def __init__(
         self,
         runtime: Runtime,
@@ -131,7 +133,7 @@ class _Backup:
                 if name:
                     make_directory(self._files, copy, sync=True, mode=_MODE)
                 for topic_partition, (source, span) in sorted(plan.items()):
-                    self._copy_log(source, copy, topic_partition, span)
+                    self.copy_log(source, copy, topic_partition, span)
                     done += 1
                     self._progress(done, total)
                 self._copy_state(name, copy, plan)
@@ -175,12 +177,12 @@ class _Backup:
                 asked = self._ask()
             scheduler.wait(Pending(), _LOOK_MS)
             before, self._state = self._state, self._read_state()
-            answered = self._answer(asked)
+            answered = self.answer(asked)
             if answered is not None:
                 if before == self._state:
                     return answered
                 asked = None  # staged files were committed meanwhile
-            now = self._look()
+            now = self.look()
             if now == seen and before == self._state == self._read_state():
                 self._withdraw(asked)
                 return now
@@ -193,7 +195,7 @@ class _Backup:
                 )
         self._withdraw(asked)
         self._state = self._read_state()
-        return self._look()
+        return self.look()
 
     def _read_state(self) -> dict[str, dict[str, bytes]]:
         """Return the content of the small files that belong to the moment, by directory."""
@@ -222,7 +224,7 @@ class _Backup:
             return None  # without the right to write there, the logs must stand still
         return id
 
-    def _answer(self, id: str | None) -> dict[str, Ends] | None:
+    def answer(self, id: str | None) -> dict[str, Ends] | None:
         if id is None:
             return None
         source = self._parts[""]
@@ -241,7 +243,7 @@ class _Backup:
                 exchange.remove_answer(self._files, source, asked)
             exchange.tidy(self._files, source)
 
-    def _look(self) -> dict[str, Ends]:
+    def look(self) -> dict[str, Ends]:
         return {name: self._spans(source) for name, source in self._parts.items()}
 
     def _spans(self, source: str) -> Ends:
@@ -256,7 +258,7 @@ class _Backup:
 
     # The copy
 
-    def _copy_log(
+    def copy_log(
         self, source: str, copy: str, topic_partition: TopicPartition, span: tuple[int, int]
     ) -> None:
         place = paths.log_directory(copy, topic_partition)

@@ -80,7 +80,7 @@ def test_an_owner_that_answers_gives_the_moment(
     """The logs never stand still in the eyes of the backup."""
     with embedlog.open(tmp_path / "data", durability="os", background=True) as cluster:
         fill(cluster)
-        monkeypatch.setattr(backups._Backup, "_look", _never_equal())
+        monkeypatch.setattr(backups.BackupRun, "look", _never_equal())
         backup(tmp_path / "data", tmp_path / "live")
     check(tmp_path / "live")
 
@@ -95,8 +95,8 @@ def test_without_a_moment_it_times_out_and_leaves_nothing(
 ) -> None:
     with embedlog.open(tmp_path / "data", durability="os") as cluster:
         fill(cluster)
-        monkeypatch.setattr(backups._Backup, "_look", _never_equal())
-        monkeypatch.setattr(backups._Backup, "_answer", lambda self, id: None)
+        monkeypatch.setattr(backups.BackupRun, "look", _never_equal())
+        monkeypatch.setattr(backups.BackupRun, "answer", lambda self, id: None)
         with pytest.raises(TimedOut, match="never stood still"):
             backup(tmp_path / "data", tmp_path / "copy", timeout_ms=100)
     assert not (tmp_path / "copy").exists()
@@ -295,7 +295,7 @@ def test_the_owner_may_be_killed_during_a_backup(
     with owner(tmp_path / "data", durability) as process:
         assert process.stdout is not None
         acknowledged = [int(process.stdout.readline()) for _ in range(15)][-1]
-        copy_log, killed = backups._Backup._copy_log, []
+        copy_log, killed = backups.BackupRun.copy_log, []
 
         def copy(self: object, *arguments: object) -> None:
             if not killed:
@@ -303,7 +303,7 @@ def test_the_owner_may_be_killed_during_a_backup(
                 process.wait()
             copy_log(self, *arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(backups._Backup, "_copy_log", copy)
+        monkeypatch.setattr(backups.BackupRun, "copy_log", copy)
         backup(tmp_path / "data", tmp_path / "copy")
         assert killed
         monkeypatch.undo()
