@@ -72,7 +72,7 @@ INNER_FLOORS = {
     "embedlog.cli": (
         "commands",
         "pipeline",
-        "archiving dump maintenance salvage serve tail verify",
+        "archiving backup dump maintenance salvage serve tail verify",
         "jobs",
         "directory exit_status internal_topics log_lines progress text",
     ),
@@ -226,9 +226,14 @@ INNER_FLOORS = {
         "log_manager",
         "health",
         "log_opener tasks",
-        "leftovers log_checkpoints pins",
+        "data_path leftovers log_checkpoints pins",
         "owned_directory preparation",
-        "checkpoints data_path meta_properties partition_directories",
+        "checkpoints meta_properties partition_directories",
+    ),
+    "embedlog.storage.state_files": (
+        "archived_offsets retention_pins",
+        "checkpoint_files commit_file foreign_document leader_epochs",
+        "clean_shutdown log_dirs partition_metadata published_offset sealed_file staged_layout",
     ),
     "embedlog.storage.log": (
         "shutdown",

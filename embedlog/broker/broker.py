@@ -17,6 +17,7 @@ from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.on_demand import OnDemandParts
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
+from embedlog.common import TopicPartition
 from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logger import Logger
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
-    from embedlog.common import TopicPartition
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
@@ -265,7 +265,10 @@ class Broker:
         return list(self.replica_manager.partitions.values())
 
     def disk_error(self, topic: str, partition: int) -> Exception | None:
-        """Return the damage of a partition's log, or the last error of its disk, or None."""
+        """Return the damage of a partition's log, or its disk's last error, or None.
+
+        A log that cannot be opened has the error of its opening.
+        """
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
             state = self.image.partition(topic, partition)
@@ -273,6 +276,10 @@ class Broker:
             for gone in self.log_manager.offline:
                 if (topic, partition) in gone.logs or place == gone.id:
                     return OSError(EIO, f"{gone.path} is offline: {gone.reason}")
+            key = TopicPartition(topic, partition)
+            for manager in self.log_manager.managers:
+                if key in manager.opener.unreachable:
+                    return manager.opener.unreachable[key][1]
             return None
         log = found.log
         if isinstance(log.failure, CorruptRecord):

@@ -157,8 +157,15 @@ class MetadataPublisher:
                     try:
                         self.load(topic.name, number)
                     except (errors.KafkaStorageError, errors.NotLeaderOrFollower):
-                        if not self._log_manager.offline:
-                            raise  # else skip the partition of an offline directory
+                        # Skip the partition of an offline directory, or with unreachable files.
+                        if not self._log_manager.offline and not self._is_unreachable(
+                            (topic.name, number)
+                        ):
+                            raise
+
+    def _is_unreachable(self, topic_partition: tuple[str, int]) -> bool:
+        managers = self._log_manager.managers
+        return any(topic_partition in each.opener.unreachable for each in managers)
 
     def load(self, topic: str, number: int) -> Partition | None:
         """Return the partition, or None if it does not exist. Host it first if necessary.

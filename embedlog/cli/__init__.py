@@ -4,6 +4,7 @@
     embedlog dump PATH        show the content of the files of a data directory
     embedlog verify PATH      find damage
     embedlog tail PATH TOPIC  show the last records, and follow new ones
+    embedlog backup PATH TO   copy a directory, open or closed, as of one moment
     embedlog salvage PATH     remove damage, and keep every good batch
     embedlog pipeline VERB    fill tables from topics on Spark
 

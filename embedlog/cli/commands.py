@@ -63,7 +63,7 @@ class _Unheard:
 def _group() -> click.Group:
     # argparse parses `serve`: this entry only adds it to the list of commands.
     serve = click.Command("serve", help="Serve a log to Kafka clients.")
-    commands = [serve, _dump(), _verify(), _tail(), _salvage(), pipeline.command()]
+    commands = [serve, _dump(), _verify(), _tail(), _backup(), _salvage(), pipeline.command()]
     group = click.Group(
         "embedlog",
         commands={str(command.name): command for command in commands},
@@ -101,7 +101,7 @@ def _verify() -> click.Command:
         callback=_lazily("verify"),
         help="Check every checksum and rule of every file; change nothing. Exit status 0 if all "
         "files are sound, 1 with a line for each damage, 2 if the directory cannot be read.",
-        params=[_PATH, _TOPIC, _PARTITION],
+        params=[_PATH, _TOPIC, _PARTITION, _JSON],
     )
 
 
@@ -119,6 +119,22 @@ def _tail() -> click.Command:
             click.Option(["--from-beginning"], is_flag=True, help="all records"),
             click.Option(["-f", "--follow"], is_flag=True, help="wait for new records"),
             click.Option(["--committed"], is_flag=True, help="show only committed records"),
+            _JSON,
+        ],
+    )  # fmt: skip
+
+
+def _backup() -> click.Command:
+    return click.Command(
+        "backup",
+        callback=_lazily("backup"),
+        help="Copy a data directory of one or several brokers to the new directory TO, as of one "
+        "moment, while a process writes it or none has it open.",
+        params=[
+            _PATH,
+            click.Argument(["target"], metavar="TO"),
+            click.Option(["--timeout"], type=click.FloatRange(min=0), default=30.0,
+                         show_default=True, help="seconds to wait for the moment"),
             _JSON,
         ],
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError
 from embedlog.runtime.files import Files
 from embedlog.storage import paths
 
@@ -18,11 +17,7 @@ def data_directory(files: Files, path: str) -> str:
     """
     from embedlog.storage.directory.data_path import existing_directory
 
-    directory = existing_directory(files, path, is_whole=False)
-    names = files.list(directory)
-    if paths.META_PROPERTIES not in names and not any(map(paths.parse_log_directory, names)):
-        raise ConfigError(f"{path}: not a data directory")
-    return directory
+    return existing_directory(files, path, is_whole=False, is_empty_fine=False)
 
 
 def other_directories(files: Files, directory: str) -> list[str]:

@@ -15,9 +15,9 @@ from embedlog.storage.directory.checkpoints import Checkpoints
 from embedlog.storage.log.gaps import read_gaps_below
 from embedlog.storage.recovery.salvage import SalvagePlan
 from embedlog.storage.state_files.clean_shutdown import (
+    begin_recovery,
     holds_marker,
     take_marker,
-    was_written_in_this_boot,
 )
 
 
@@ -25,9 +25,14 @@ def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -
     """Report and repair each damaged log; return the exit status."""
     files = real_runtime().files
     directory = data_directory(files, path)
-    # Look before the lock is taken: taking it marks all data as written in this boot.
-    was_written_in_this_boot(files, directory)
-    with closing(files.lock(f"{directory}/{paths.LOCK}")):
+    lock = f"{directory}/{paths.LOCK}"
+    was_used = files.stat(lock) is not None
+    with closing(files.lock(lock, names_owner=False)) as held:
+        if was_used and not dry_run:
+            # Before the lock names this process: that marks all data as written in this boot.
+            begin_recovery(files, directory)
+        if not dry_run:
+            held.name_owner()
         return _salvage(files, directory, topic, partition, is_dry=dry_run)
 
 

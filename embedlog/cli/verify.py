@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen, other_directories
@@ -15,11 +17,12 @@ from embedlog.runtime import real_runtime
 from embedlog.runtime.files import Files
 from embedlog.storage.foreign.log import ForeignLog
 from embedlog.storage.verification.directory import DirectoryCheck
+from embedlog.storage.verification.inspection import damage
 
 _MB = 1_000_000
 
 
-def run(path: str, topic: str | None, partition: int | None) -> int:
+def run(path: str, topic: str | None, partition: int | None, *, as_json: bool) -> int:
     """Print a line for each damage and a summary; return the exit status."""
     runtime = real_runtime()
     files = runtime.files
@@ -39,27 +42,46 @@ def run(path: str, topic: str | None, partition: int | None) -> int:
 
         verification = DirectoryCheck(files, directory, advance, chosen)
         for finding in verification.findings():
-            _tell(finding)
+            _tell(finding, as_json)
             count += 1
         if not count:
             for finding in _internal(files, directory, verification):
-                _tell(finding)
+                _tell(finding, as_json)
                 count += 1
     seconds = max(1, runtime.clock.monotonic_ms() - started_ms) / 1000
-    torn = f", {verification.torn_size} bytes of unfinished batches" * bool(verification.torn_size)
-    print(
-        f"{directory}: {f'{count} damaged' if count else 'sound'}: {len(verification.ends)} "
-        f"partitions, {verification.batch_count} batches, {total / _MB:.1f} MB{torn} "
-        f"({total / _MB / seconds:.0f} MB/s)"
-    )
-    others = other_directories(files, directory)
-    if others:
-        print(f"{directory} is one of several log directories, beside {', '.join(others)}")
+    summary = {
+        "kind": "summary",
+        "directory": directory,
+        "damaged": count,
+        "partitions": len(verification.ends),
+        "batches": verification.batch_count,
+        "bytes": total,
+        "unfinished_bytes": verification.torn_size,
+        "seconds": seconds,
+        "other_directories": other_directories(files, directory),
+    }
+    if as_json:
+        print(json.dumps(summary))
+    else:
+        _tell_summary(summary)
     return EXIT_DAMAGED if count else 0
 
 
-def _tell(finding: CorruptRecord) -> None:
-    print(finding, file=sys.stdout, flush=True)
+def _tell_summary(found: dict[str, Any]) -> None:
+    directory, count, torn = found["directory"], found["damaged"], found["unfinished_bytes"]
+    size, others = found["bytes"] / _MB, found["other_directories"]
+    print(
+        f"{directory}: {f'{count} damaged' if count else 'sound'}: {found['partitions']} "
+        f"partitions, {found['batches']} batches, {size:.1f} MB"
+        f"{f', {torn} bytes of unfinished batches' if torn else ''} "
+        f"({size / found['seconds']:.0f} MB/s)"
+    )
+    if others:
+        print(f"{directory} is one of several log directories, beside {', '.join(others)}")
+
+
+def _tell(finding: CorruptRecord, as_json: bool) -> None:
+    print(json.dumps(damage(finding)) if as_json else finding, file=sys.stdout, flush=True)
 
 
 def _internal(

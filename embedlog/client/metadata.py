@@ -132,6 +132,13 @@ class Metadata:
 
     # Lookups
 
+    def disk_error(self, topic: str, partition: int) -> Exception | None:
+        """Return why the disk of a leader in this process fails, None if unknown or passing.
+
+        No other replica can take over, so the client does not try again.
+        """
+        return self._transport.disk_error(topic, partition) if self._transport.in_process else None
+
     def leader(self, topic: str, partition: int) -> PartitionInfo | None:
         """Return the partition, or None if it is unknown or has no leader."""
         info = self.topics.get(topic)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.cluster.controller_log import check_cluster_id, metadata_log
 from embedlog.controller.controller import Controller
+from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.errors import IllegalState
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
@@ -36,8 +37,11 @@ class ControllerHost:
         node_ids: Sequence[int],
         cluster_id: str | None,
         publish: Callable[[MetadataDelta], None],
+        check: Callable[[Controller], None],
     ) -> None:
         """Start the controller. It calls `publish` with each change, under the controller lock.
+
+        `check` gets the controller before anything in its directory has changed, and may refuse it.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -53,7 +57,7 @@ class ControllerHost:
         self._duties: tuple[Duty, ...] = ()
         self.controller: Controller | None = None
         """None while the controller is stopped."""
-        self.start()
+        self._start(check)
 
     def running(self) -> Controller:
         """Return the controller. Raises NotController while it is stopped."""
@@ -69,9 +73,15 @@ class ControllerHost:
         """Replay the metadata log, and serve."""
         if self._log_manager is not None:
             raise IllegalState("the controller runs already")
+        self._start(lambda controller: None)
+
+    def _start(self, check: Callable[[Controller], None]) -> None:
         level = "fsync" if self._on_disk else "os"
-        manager = LogManager(self._runtime, self._directory, LogConfig(durability=level))
+        defaults = LogConfig(durability=level)
+        manager = LogManager(self._runtime, self._directory, defaults, begins=False)
         try:
+            if not manager.has(METADATA_PARTITION):
+                manager.directory.begin()
             controller = Controller(
                 self._runtime,
                 metadata_log(self._runtime, manager, level),
@@ -80,6 +90,8 @@ class ControllerHost:
                 node_ids=self._node_ids,
             )
             check_cluster_id(self._directory, controller, "expected was", self._cluster_id)
+            check(controller)
+            manager.directory.begin()
             controller.compact()
         except BaseException:
             manager.close()

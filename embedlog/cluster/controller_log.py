@@ -6,10 +6,13 @@ from embedlog.common import ONE_UUID, TopicPartition
 from embedlog.controller.controller import Controller
 from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
 from embedlog.errors import ConfigError
+from embedlog.storage.data_directories import begin
 from embedlog.storage.log_config import LogConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
     from embedlog.storage.data_directories import DataDirectories
@@ -23,11 +26,22 @@ def open_controller(
     *,
     sync: bool,
     cluster_id: str | None,
+    check: Callable[[Controller | None], None],
 ) -> Controller:
-    """Return the controller of a single broker. Its metadata log lies among the broker's logs."""
+    """Return the controller of a single broker. Its metadata log lies among the broker's logs.
+
+    `check` gets the controller, None for a new one, and refuses the directories with an error
+    before anything in them has changed.
+    """
+    wall_ms = runtime.clock.wall_ms()
+    if not log_manager.first.has(METADATA_PARTITION):
+        check(None)
+        begin(log_manager, wall_ms)
     # Metadata outlives the records of a topic: it gets "fsync" whatever the level of the topic.
     log = metadata_log(runtime, log_manager.first, "fsync" if sync else "memory")
     controller = Controller(runtime, log, config, cluster_id=cluster_id)
+    check(controller)
+    begin(log_manager, wall_ms)
     _remove_deleted(controller, log_manager)
     controller.compact()
     if not log_manager.was_clean:

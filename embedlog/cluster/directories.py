@@ -11,10 +11,15 @@ from contextlib import suppress
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError, KafkaError
 from embedlog.runtime import Runtime
-from embedlog.storage.data_directories import DataDirectories, OfflineDirectory, refuse_duplicates
+from embedlog.storage.data_directories import (
+    DataDirectories,
+    OfflineDirectory,
+    refuse_duplicates,
+    remove_strays,
+)
 from embedlog.storage.directory import meta_properties
 from embedlog.storage.directory.log_manager import LogManager
-from embedlog.storage.directory.preparation import after_committers, prepare
+from embedlog.storage.directory.preparation import after_committers, look, prepare
 from embedlog.storage.events import events
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX
@@ -43,8 +48,8 @@ class DirectoryOpener:
         is_replicated: bool,
     ) -> None:
         """`on_disk`: the directories lie in the file system, and other processes see them."""
-        self._runtime = runtime
-        self._config = config
+        self.runtime = runtime
+        self.config = config
         self._durability = durability
         self._on_disk = on_disk
         self._is_replicated = is_replicated
@@ -56,29 +61,42 @@ class DirectoryOpener:
         """Ids of directories that the broker had at its last start and has not found now."""
 
     def open(
-        self, first: str, log_dirs: Sequence[str], *, waits_for_committer: bool
+        self,
+        first: str,
+        log_dirs: Sequence[str],
+        *,
+        waits_for_committer: bool,
+        cluster_id: str | None = None,
     ) -> DataDirectories:
         """Lock and open all directories. `waits_for_committer`: see `RunningBroker`.
+
+        Nothing in an existing directory changes before `DataDirectories.begin`. `cluster_id` is the
+        expected one.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
-        files, count = self._runtime.files, 1 + len(log_dirs)
-        cordoned = self._config.cordoned_log_dirs
+        files, count = self.runtime.files, 1 + len(log_dirs)
+        cordoned = self.config.cordoned_log_dirs
         if cordoned:
             from embedlog.config.cordons import check_cordoned
 
             check_cordoned(cordoned, (first, *log_dirs))
+        if self._on_disk:
+            look(files, first, self.config.node_id, cluster_id)
+            for path in log_dirs:
+                with suppress(OSError):  # `_with_others` takes a failed disk for offline
+                    look(files, path, self.config.node_id)
         self._prepare(first)
 
-        runtime = self._runtime
+        runtime = self.runtime
         if self._is_replicated and log_dirs:
             runtime = self._watched(first)
 
         def take() -> LogManager:
             return self._take(runtime, first, count)
 
-        managers = [after_committers(self._runtime, first, take) if waits_for_committer else take()]
+        managers = [after_committers(self.runtime, first, take) if waits_for_committer else take()]
         try:
             if not log_dirs and files.stat(f"{first}/{LOG_DIRS}") is None:
                 return DataDirectories(managers)
@@ -99,11 +117,11 @@ class DirectoryOpener:
 
     def _prepare(self, directory: str) -> None:
         if self._on_disk:
-            prepare(self._runtime.files, directory, self._config.embedlog_data_dir_mode)
+            prepare(self.runtime.files, directory, self.config.embedlog_data_dir_mode)
 
     def _take(self, runtime: Runtime, directory: str, count: int) -> LogManager:
         """Lock a directory and return its log manager. `count`: number of directories."""
-        config = self._config
+        config = self.config
         return LogManager(
             runtime,
             directory,
@@ -113,6 +131,7 @@ class DirectoryOpener:
             retention_interval_ms=config.log_retention_check_interval_ms,
             cleaner_settings=config,
             is_replicated=self._is_replicated,
+            begins=False,
         )
 
     def _with_others(
@@ -122,7 +141,7 @@ class DirectoryOpener:
         from embedlog.broker.directory_keeper import DirectoryKeeper
 
         if self.keeper is None:
-            self.keeper = DirectoryKeeper(self._runtime)
+            self.keeper = DirectoryKeeper(self.runtime)
         offline = []
         for path in log_dirs:
             try:
@@ -158,7 +177,7 @@ class DirectoryOpener:
                     f"{path} is the first log directory of a broker, and cannot be a further one "
                     f"of that in {first}"
                 )
-            properties = meta_properties.read(watched, path, self._config.node_id)
+            properties = meta_properties.read(watched, path, self.config.node_id)
         except OSError:
             manager.abandon()
             raise
@@ -175,9 +194,9 @@ class DirectoryOpener:
         from embedlog.storage.watched_files import WatchedFiles
 
         if self.keeper is None:
-            self.keeper = DirectoryKeeper(self._runtime)
-        files = WatchedFiles(self._runtime.files, path, self.keeper.note_failure)
-        return self._runtime.over(files)
+            self.keeper = DirectoryKeeper(self.runtime)
+        files = WatchedFiles(self.runtime.files, path, self.keeper.note_failure)
+        return self.runtime.over(files)
 
     @staticmethod
     def _has_metadata(manager: LogManager) -> bool:
@@ -187,18 +206,34 @@ class DirectoryOpener:
 
     def _offline(self, path: str, id: bytes, reason: str) -> OfflineDirectory:
         events.error("%s is offline: %s", path, reason)
-        now_ms = self._runtime.clock.wall_ms()
+        now_ms = self.runtime.clock.wall_ms()
         return OfflineDirectory(path, id=id, reason=reason, since_ms=now_ms)
 
     # Called after the metadata log was read
 
-    def identify(self, directories: DataDirectories, image: MetadataImage) -> None:
-        """Write the cluster id into each directory, and the list of directories into the first.
-
-        A missing directory stays in the list while replicas are assigned to it.
+    def check(self, directories: DataDirectories, image: MetadataImage | None) -> None:
+        """Refuse directories that do not fit together. `image` is None for a new metadata log.
 
         Raises:
             ConfigError: a directory belongs to another cluster, or two directories have one log.
+        """
+        if self.keeper is None:
+            return
+        cluster_id = None if image is None else image.cluster_id
+        for manager in directories.managers[1:]:
+            path = manager.directory.path
+            known = self._others[path].cluster_id
+            if known and cluster_id and known != cluster_id:
+                raise ConfigError(f"{path} belongs to cluster {known}, not to {cluster_id}")
+        ids = {} if image is None else image.topics_by_name
+        topic_ids = {name: topic.topic_id for name, topic in ids.items()}
+        refuse_duplicates(directories.managers, topic_ids)
+
+    def identify(self, directories: DataDirectories, image: MetadataImage) -> None:
+        """Write the cluster id into each directory, and the list of directories into the first.
+
+        A missing directory stays in the list while replicas are assigned to it. Requires: `check`
+        has accepted the directories.
         """
         if self.keeper is None:
             return
@@ -206,27 +241,23 @@ class DirectoryOpener:
 
         def directory_of(topic_partition: TopicPartition) -> bytes | None:
             state = image.partition(*topic_partition)
-            return None if state is None else state.directories.get(self._config.node_id)
+            return None if state is None else state.directories.get(self.config.node_id)
 
         settle(directories.managers, directory_of)
         topic_ids = {name: topic.topic_id for name, topic in image.topics_by_name.items()}
-        refuse_duplicates(directories.managers, topic_ids)
-        cluster_id, assigned = image.cluster_id, image.directories_of(self._config.node_id)
+        remove_strays(directories.managers, topic_ids)
+        cluster_id, assigned = image.cluster_id, image.directories_of(self.config.node_id)
         from embedlog.storage.state_files import log_dirs as notes
 
-        runtime, sync = self._runtime, self._on_disk
+        runtime, sync = self.runtime, self._on_disk
         first, *others = directories.managers
         for manager in others:
             path = manager.directory.path
             properties = self._others[path]
-            if properties.cluster_id not in ("", cluster_id):
-                raise ConfigError(
-                    f"{path} belongs to cluster {properties.cluster_id}, not to {cluster_id}"
-                )
             try:
                 if not properties.is_whole:
                     properties.cluster_id = cluster_id
-                    node_id = self._config.node_id
+                    node_id = self.config.node_id
                     meta_properties.write(runtime, path, node_id, properties, sync=sync)
                 notes.write_first(runtime.files, path, first.directory.path, sync=sync)
             except OSError as error:

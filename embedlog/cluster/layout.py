@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedlog.errors import ConfigError
 from embedlog.runtime.files import Files, make_directory, write_whole
 from embedlog.storage import paths
+from embedlog.storage.directory.meta_properties import read_properties
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ def _present(files: Files, directory: str) -> int | None:
     """Return the number of brokers that the directory was made for; None for a new directory."""
     path = f"{directory}/{paths.CLUSTER_PROPERTIES}"
     if files.stat(path) is not None:
-        for line in files.read(path).decode("utf-8", "replace").splitlines():
-            name, _, value = line.partition("=")
-            if name == "brokers" and value.isdecimal():
-                return int(value)
+        values = read_properties(files, path)
+        if values.get("version") != "1":
+            raise ConfigError(f"{path}: version {values.get('version')!r}, expected 1")
+        if values.get("brokers", "").isdecimal():
+            return int(values["brokers"])
         raise ConfigError(f"{path}: the number of brokers is missing")
     return 1 if files.stat(f"{directory}/{_OF_ONE}") is not None else None

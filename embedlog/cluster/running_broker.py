@@ -5,6 +5,7 @@ from __future__ import annotations
 from embedlog.broker.broker import Broker
 from embedlog.cluster.controller_log import check_cluster_id, open_controller
 from embedlog.cluster.directories import DirectoryOpener
+from embedlog.storage.data_directories import begin
 from embedlog.storage.directory import meta_properties
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.runtime import Runtime
     from embedlog.storage.degradation import Degradation
+    from embedlog.storage.directory.meta_properties import MetaProperties
 
 
 class RunningBroker:
@@ -46,35 +48,25 @@ class RunningBroker:
     ) -> None:
         """Lock `directory` and the further `log_dirs`, and open their logs.
 
-        `on_disk`: the directories lie in the file system, and other processes see them.
+        `on_disk`: the directories lie in the file system, where other processes see them.
         `waits_for_committer`: wait a moment if a Spark committer holds the directory.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
-        self._is_single = controller is None
+        self._is_single = is_alone = controller is None
         self._is_on_disk = on_disk
         opener = DirectoryOpener(
-            runtime,
-            config,
-            durability=durability,
-            on_disk=on_disk,
-            is_replicated=not self._is_single,
+            runtime, config, durability=durability, on_disk=on_disk, is_replicated=not is_alone
         )
-        self.log_manager = opener.open(directory, log_dirs, waits_for_committer=waits_for_committer)
+        self.log_manager = opener.open(
+            directory, log_dirs, waits_for_committer=waits_for_committer, cluster_id=cluster_id
+        )
         try:
             properties = meta_properties.read(runtime, directory, config.node_id)
             self.log_manager.first.directory.id = properties.directory_id
-            if controller is None:
-                controller = open_controller(
-                    runtime,
-                    self.log_manager,
-                    config,
-                    sync=on_disk,
-                    cluster_id=properties.cluster_id or cluster_id,
-                )
-                check_cluster_id(directory, controller, "expected was", cluster_id)
-            check_cluster_id(directory, controller, "meta.properties names", properties.cluster_id)
+
+            controller = self._accept(opener, directory, controller, properties, cluster_id)
             self.controller = controller
             if not properties.is_whole:
                 properties.cluster_id = controller.image.cluster_id
@@ -82,13 +74,49 @@ class RunningBroker:
             opener.identify(self.log_manager, controller.image)
             self.core = Broker(runtime, config, self.log_manager, controller, peers=peers)
             """The request door, `Broker.handle`."""
-            if self._is_single:
+            if is_alone:
                 controller.on_change = self.core.changed
             self._keep_directories(opener.keeper)
-            self.commit_inbox = self._open_commit_inbox() if on_disk else None
+            # The inbox finishes a commit that a crash cut short, before any reader sees the logs.
+            self.commit_inbox = _open_commit_inbox(self.core) if on_disk else None
         except BaseException:
             self.log_manager.close()
             raise
+
+    def _accept(
+        self,
+        opener: DirectoryOpener,
+        directory: str,
+        controller: Controller | None,
+        properties: MetaProperties,
+        cluster_id: str | None,
+    ) -> Controller:
+        """Check that the directories belong to this cluster, and begin to change them.
+
+        Return the given controller, or make the controller of a single broker.
+        """
+
+        def check(found: Controller | None) -> None:
+            if found is None:
+                opener.check(self.log_manager, None)
+                return
+            check_cluster_id(directory, found, "expected was", cluster_id)
+            check_cluster_id(directory, found, "meta.properties names", properties.cluster_id)
+            opener.check(self.log_manager, found.image)
+
+        runtime = opener.runtime
+        if controller is None:
+            return open_controller(
+                runtime,
+                self.log_manager,
+                opener.config,
+                sync=self._is_on_disk,
+                cluster_id=properties.cluster_id or cluster_id,
+                check=check,
+            )
+        check(controller)
+        begin(self.log_manager, runtime.clock.wall_ms())
+        return controller
 
     def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
         """Start to watch the directories if there are several, or if some are cordoned."""
@@ -96,15 +124,6 @@ class RunningBroker:
             self.core.keep_directories(keeper)
         elif self.core.config.cordoned_log_dirs:
             self.core.report_cordons()
-
-    def _open_commit_inbox(self) -> CommitInbox:
-        """Open the inbox for files that other processes staged in the directory.
-
-        The inbox finishes a commit that a crash cut short, before any reader sees the logs.
-        """
-        from embedlog.broker.commits.inbox import CommitInbox
-
-        return CommitInbox(self.core)
 
     @property
     def is_held(self) -> bool:
@@ -150,6 +169,13 @@ class RunningBroker:
             self.commit_inbox.close()
         self.core.close(syncs=False)
         self.log_manager.abandon(loses_unsynced=loses_unsynced)
+
+
+def _open_commit_inbox(core: Broker) -> CommitInbox:
+    """Return the inbox for files that other processes staged in the directory."""
+    from embedlog.broker.commits.inbox import CommitInbox
+
+    return CommitInbox(core)
 
 
 def _ignore(_delta: MetadataDelta) -> None:

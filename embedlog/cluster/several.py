@@ -11,6 +11,7 @@ A cluster in memory has the same files in this process. A broker's files outlive
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
@@ -26,9 +27,12 @@ from embedlog.cluster.several_transport import SeveralTransport
 from embedlog.cluster.shared import Shared
 from embedlog.common import IN_PROCESS_HOST
 from embedlog.config.broker_config import BrokerConfig
+from embedlog.controller.controller import Controller
 from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import ConfigError
 from embedlog.runtime import Runtime
+from embedlog.runtime.files import Files
+from embedlog.storage.directory.preparation import look
 from embedlog.storage.paths import broker_directory
 from embedlog.storage.state_files.clean_shutdown import was_written_in_this_boot
 
@@ -45,6 +49,7 @@ class Several:
         config: BrokerConfig,
         *,
         count: int,
+        asked: int | None,
         racks: Sequence[str],
         durability: str,
         on_disk: bool,
@@ -52,7 +57,7 @@ class Several:
         cluster_id: str | None,
     ) -> None:
         """Open brokers 1 to `count`, each with a copy of `config` and a directory below each of
-        the further `log_dirs`.
+        the further `log_dirs`. `asked` is the number that the user named, or None.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -70,6 +75,8 @@ class Several:
         self._listens: tuple[str, int, bool] | None = None
         """Host and port of the first broker, and whether other machines may connect to it in
         plaintext. None: no broker listens."""
+        if on_disk:
+            _look(runtime.files, (directory, *log_dirs), count)
         mark_several(
             runtime.files,
             directory,
@@ -85,6 +92,7 @@ class Several:
             node_ids=range(1, count + 1),
             cluster_id=cluster_id,
             publish=self._publish,
+            check=lambda controller: _refuse_fewer(controller, directory, asked),
         )
         self._shared = Shared(
             runtime, self.network, self.host, self._presences, on_disk, durability
@@ -236,6 +244,24 @@ class Several:
         for member in self.members.values():
             member.close()
         self.host.close()
+
+
+def _look(files: Files, wholes: Sequence[str], count: int) -> None:
+    """Refuse directories of other programs, nodes or clusters before anything changes."""
+    for node_id in range(1, count + 1):
+        for whole in wholes:
+            with suppress(OSError):  # the broker that opens the directory raises the error
+                look(files, broker_directory(whole, node_id), node_id)
+
+
+def _refuse_fewer(controller: Controller, directory: str, asked: int | None) -> None:
+    """Raise ConfigError if the cluster has more brokers than `asked`."""
+    known = sorted(controller.image.brokers)
+    if asked is not None and asked < len(known):
+        raise ConfigError(
+            f"{directory} belongs to {len(known)} brokers, {known}, and cannot be opened with "
+            f"{asked}: leave the number out, and remove the others with remove_broker"
+        )
 
 
 def _let_listen(member: ClusterMember, host: str, port: int, allow_remote_plaintext: bool) -> None:

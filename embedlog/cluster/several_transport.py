@@ -103,6 +103,9 @@ class SeveralTransport(LocalTransport):
                 continue
             core = member.running.core
             found = core.replica_manager.partitions.get((topic, partition))
+            state = core.image.partition(topic, partition)
+            if found is None and state is not None and state.leader == member.node_id:
+                return None if core.log_manager.offline else core.disk_error(topic, partition)
             if found is not None and found.is_leader:
                 if found.remote_replicas is not None and core.log_manager.is_offline(
                     found.topic_partition

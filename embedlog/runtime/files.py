@@ -10,6 +10,7 @@
     remove(path)                              close()
     sync_directory(path)
     lock(path)             -> DirectoryLock
+    absolute(path)         -> path
 
 Three implementations pass the same tests: `OsFiles` (the operating system), `MemoryFiles` (a log
 without a path) and `embedlog.testing.SimFiles` (crashes and faults on demand). All of them raise
@@ -47,15 +48,35 @@ class FileStat:
     """Result of `stat`: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
     For a symbolic link, size and time belong to its target, but `is_directory` is False: no caller
-    walks into a link.
+    walks into a link by accident. `links_to_directory` is True for a link to a directory. `is_file`
+    is True for a regular file, `name_count` is the number of its names (hard links).
     """
 
-    __slots__ = ("is_directory", "modified_ms", "size")
+    __slots__ = (
+        "is_directory",
+        "is_file",
+        "links_to_directory",
+        "modified_ms",
+        "name_count",
+        "size",
+    )
 
-    def __init__(self, *, size: int, modified_ms: int, is_directory: bool) -> None:
+    def __init__(
+        self,
+        *,
+        size: int,
+        modified_ms: int,
+        is_directory: bool,
+        links_to_directory: bool = False,
+        is_file: bool | None = None,
+        name_count: int = 1,
+    ) -> None:
         self.size = size
         self.modified_ms = modified_ms
         self.is_directory = is_directory
+        self.links_to_directory = links_to_directory
+        self.is_file = not is_directory if is_file is None else is_file
+        self.name_count = name_count
 
 
 class Volume(Value):
@@ -114,6 +135,13 @@ class DirectoryLock(Protocol):
     def is_held(self) -> bool:
         """True if this process owns the directory; False after `close`, and in a forked child."""
 
+    def name_owner(self) -> None:
+        """Write this process into the file: its pid, its start and the `boot_id`.
+
+        Raises:
+            OSError: the file could not be written; the lock is still held.
+        """
+
     def note_addresses(self, addresses: Sequence[str]) -> None:
         """Write this process's listener addresses, which a refused process shows in its error.
 
@@ -134,6 +162,9 @@ class Files(Protocol):
     boot_id: str
     """Identifies the present run of the machine; "" if unknown. A restart, which may lose unsynced
     bytes, changes it."""
+
+    absolute: Callable[[str], str]
+    """Returns a path in the form that a later change of the working directory leaves valid."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """Open a file for reading and writing; `create` makes a missing file.
@@ -173,10 +204,11 @@ class Files(Protocol):
             NotOpened: the operating system could not open the directory.
         """
 
-    def lock(self, path: str) -> DirectoryLock:
+    def lock(self, path: str, *, names_owner: bool = True) -> DirectoryLock:
         """Lock the file at `path`, and by convention its directory, until closed.
 
-        The file then names this process: its pid, its start and the `boot_id`.
+        The file then names this process; without `names_owner` only after `name_owner`, and until
+        then the file keeps its content.
 
         Raises:
             DirectoryLocked: the lock is held already; the message names the process if it is known.
@@ -265,6 +297,12 @@ def remove_tree(files: Files, path: str) -> None:
         else:
             files.remove(child)
     files.remove(path)
+
+
+def is_directory(files: Files, path: str) -> bool:
+    """Whether a directory is at `path`, or a symbolic link to one."""
+    stat = files.stat(path)
+    return stat is not None and (stat.is_directory or stat.links_to_directory)
 
 
 def parent(path: str) -> str:

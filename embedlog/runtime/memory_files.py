@@ -21,7 +21,7 @@ from embedlog.runtime.files import DirectoryLock, File, Files, FileStat, Volume
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from mmap import mmap
 
     from embedlog.runtime.files import Bytes
@@ -168,11 +168,12 @@ class MemoryFile(File):
 class MemoryLock(DirectoryLock):
     """A lock: its path stays in the file system's set of locked paths until `close`."""
 
-    __slots__ = ("_locks", "_path")
+    __slots__ = ("_locks", "_name_owner", "_path")
 
-    def __init__(self, path: str, locks: set[str]) -> None:
+    def __init__(self, path: str, locks: set[str], name_owner: Callable[[], None]) -> None:
         self._path = path
         self._locks = locks
+        self._name_owner = name_owner
         if path in locks:
             raise DirectoryLocked(f"{path} is held by this process")
         locks.add(path)
@@ -180,6 +181,9 @@ class MemoryLock(DirectoryLock):
     @property
     def is_held(self) -> bool:
         return self._path in self._locks
+
+    def name_owner(self) -> None:
+        self._name_owner()
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
         """Do nothing: no other process can meet this lock."""
@@ -285,6 +289,7 @@ class MemoryFiles(Files):
 
     boot_id = "memory"
     descriptor_count_max = 1 << 20
+    absolute = staticmethod(str)  # there is no working directory
 
     def __init__(self, clock: Clock | None = None, tree: MemoryTree | None = None) -> None:
         """`tree` is the initial content."""
@@ -350,9 +355,14 @@ class MemoryFiles(Files):
     def sync_directory(self, path: str) -> None:
         self.tree.directory(path)
 
-    def lock(self, path: str) -> DirectoryLock:
-        lock = MemoryLock("/".join(_parts(path)), self._locks)
-        self.tree.node(path, create=True).write([f"boot {self.boot_id}\n".encode()], 0)
+    def lock(self, path: str, *, names_owner: bool = True) -> DirectoryLock:
+        def name_owner() -> None:
+            node.write([f"boot {self.boot_id}\n".encode()], 0)
+
+        lock = MemoryLock("/".join(_parts(path)), self._locks, name_owner)
+        node = self.tree.node(path, create=True)
+        if names_owner:
+            name_owner()
         return lock
 
     def _handle(self, node: MemoryNode, path: str) -> File:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from _weakref import ref
-from stat import S_ISDIR, S_ISLNK
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from embedlog.errors import ClosedError, DirectoryLocked
 from embedlog.runtime import descriptors
@@ -42,23 +42,29 @@ class OsLock(DirectoryLock):
 
     __slots__ = ("__weakref__", "_descriptor", "_file", "_owner", "content")
 
-    def __init__(self, path: str, owner: str) -> None:
+    def __init__(self, path: str, owner: str, *, names_owner: bool) -> None:
         self._descriptor = -1
         self._owner = owner
-        self.content = owner
+        self.content = ""
         """The content of the file."""
         with _locking:
             held = _lock_of_this_process(path)
             if held is not None:
                 raise DirectoryLocked(why_locked(path, held.content, os.getpid()))
-            self._take(path)
+            self._take(path, names_owner=names_owner)
 
-    def _take(self, path: str) -> None:
+    def _take(self, path: str, *, names_owner: bool) -> None:
         descriptor = descriptors.open_descriptor(path, create=True)
         try:
             if not descriptors.lock(descriptor):
                 raise DirectoryLocked(why_locked(path, _holder(descriptor), os.getpid()))
-            _replace(descriptor, self._owner)
+            if names_owner:
+                _replace(descriptor, self._owner)
+                self.content = self._owner
+            else:
+                self.content = descriptors.read(descriptor, _OWNER_SIZE_MAX, 0).decode(
+                    "utf-8", "replace"
+                )
             self._file = _identity(os.fstat(descriptor))
         except BaseException:
             os.close(descriptor)
@@ -70,6 +76,11 @@ class OsLock(DirectoryLock):
     @property
     def is_held(self) -> bool:
         return self._descriptor >= 0
+
+    def name_owner(self) -> None:
+        if self._descriptor >= 0 and not self.content.startswith(self._owner):
+            _replace(self._descriptor, self._owner)
+            self.content = self._owner
 
     def note_addresses(self, addresses: Sequence[str]) -> None:
         if self._descriptor >= 0:
@@ -121,6 +132,20 @@ def _replace(descriptor: int, text: str) -> None:
     os.ftruncate(descriptor, len(content))
 
 
+def absolute(path: str) -> str:
+    """Return the absolute path, without "." and ".." parts.
+
+    Symbolic links are followed only if a ".." part may come after one.
+    """
+    find = os.path.realpath if ".." in with_slashes(path).split("/") else os.path.abspath
+    return with_slashes(find(path))
+
+
+def with_slashes(path: str) -> str:
+    """Return `path` with "/" between its parts, as `Files` takes it."""
+    return path if os.sep == "/" else path.replace(os.sep, "/")
+
+
 class OsFiles(Files):
     """The operating system's file system. See `Files`.
 
@@ -128,6 +153,8 @@ class OsFiles(Files):
     """
 
     __slots__ = ("_file_type", "_made_in", "boot_id", "descriptor_count_max")
+
+    absolute = staticmethod(absolute)
 
     def __init__(self) -> None:
         self._made_in = os.getpid()
@@ -168,6 +195,8 @@ class OsFiles(Files):
             size=found.st_size,
             modified_ms=found.st_mtime_ns // 1_000_000,
             is_directory=S_ISDIR(found.st_mode),
+            is_file=S_ISREG(found.st_mode),
+            name_count=found.st_nlink,
         )
 
     def list(self, path: str) -> list[str]:
@@ -197,12 +226,12 @@ class OsFiles(Files):
     def sync_directory(self, path: str) -> None:
         descriptors.sync_directory(path)
 
-    def lock(self, path: str) -> OsLock:
+    def lock(self, path: str, *, names_owner: bool = True) -> OsLock:
         from time import strftime
 
         self._check_process()
         owner = f"pid {os.getpid()} since {strftime('%Y-%m-%dT%H:%M:%S%z')} boot {self.boot_id}\n"
-        return OsLock(path, owner)
+        return OsLock(path, owner, names_owner=names_owner)
 
     def _check_process(self) -> None:
         if self._made_in != os.getpid():
@@ -214,20 +243,15 @@ def _stat_behind(path: str, link: os.stat_result) -> FileStat:
         found = os.stat(path)
     except OSError:
         found = link  # a dangling link
-    modified_ms = found.st_mtime_ns // 1_000_000
-    return FileStat(size=found.st_size, modified_ms=modified_ms, is_directory=False)
+    return FileStat(
+        size=found.st_size,
+        modified_ms=found.st_mtime_ns // 1_000_000,
+        is_directory=False,
+        links_to_directory=S_ISDIR(found.st_mode),
+        is_file=False,
+    )
 
 
 def expand_home(path: str) -> str:
     """Replace a leading "~" or "~user" by that user's home directory, if known."""
     return with_slashes(os.path.expanduser(path))
-
-
-def absolute(path: str) -> str:
-    """Return the absolute path, without "." and ".." parts; symbolic links are not followed."""
-    return with_slashes(os.path.abspath(path))
-
-
-def with_slashes(path: str) -> str:
-    """Return `path` with "/" between its parts, as `Files` takes it."""
-    return path if os.sep == "/" else path.replace(os.sep, "/")

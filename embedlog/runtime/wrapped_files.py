@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 class WrappedFiles:
     """Passes calls to another `Files`, each through `run`, except `close` of a file."""
 
-    __slots__ = ("_files", "boot_id", "descriptor_count_max")
+    __slots__ = ("_files", "absolute", "boot_id", "descriptor_count_max")
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self.descriptor_count_max = files.descriptor_count_max
         self.boot_id = files.boot_id
+        self.absolute = files.absolute
 
     def run(self, path: str, call: Callable[..., T], *arguments: object) -> T:
         """Make a call that concerns the file or directory at `path`."""
@@ -54,8 +55,8 @@ class WrappedFiles:
     def sync_directory(self, path: str) -> None:
         self.run(path, self._files.sync_directory, path)
 
-    def lock(self, path: str) -> DirectoryLock:
-        return self.run(path, self._files.lock, path)
+    def lock(self, path: str, *, names_owner: bool = True) -> DirectoryLock:
+        return self.run(path, lambda: self._files.lock(path, names_owner=names_owner))
 
 
 class WrappedFile:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeVar, get_args
 
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.offsets import (
     EARLIEST,
@@ -201,7 +202,7 @@ class SourceOptions:
         subscription = _subscription(given, is_required=table == "records")
         _check_kafka(given.kafka)
         made = cls(
-            path=given.raw("path") or None,
+            path=absolute(given.raw("path")) if given.raw("path") else None,
             bootstrap_servers=given.kafka.get("bootstrap.servers") or None,
             subscription=subscription,
             starting=starting,

@@ -132,8 +132,10 @@ class DataDirectories:
         return all(manager.directory.clean for manager in self.managers)
 
     def end_recovery(self) -> None:
+        """Record that the recovery of each directory is complete, if no log is unreachable."""
         for manager in self.managers:
-            manager.directory.end_recovery()
+            if not manager.opener.unreachable:  # else the next opening recovers the log
+                manager.directory.end_recovery()
 
     def is_cordoned(self, path: str) -> bool:
         """Whether the directory at `path` gets no new logs."""
@@ -304,6 +306,22 @@ class DataDirectories:
             raise refusal
 
 
+def begin(directories: DataDirectories, wall_ms: int) -> None:
+    """Make the first changes in each directory; see `OwnedDirectory.begin`.
+
+    Raises:
+        OSError: the disk of the first directory refuses. If another disk refuses, its directory is
+            offline.
+    """
+    for manager in directories.managers:
+        try:
+            manager.directory.begin()
+        except OSError as error:
+            if manager is directories.first:
+                raise
+            directories.take_offline(manager.directory.path, str(error), wall_ms)
+
+
 class DirectoryTasks:
     """The background work of several directories, with the methods of `LogTasks`.
 
@@ -356,32 +374,45 @@ def _for_new(
 
 
 def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
-    """Remove one of two logs of a partition if it belongs to a deleted topic.
-
-    That happens if a topic is deleted and created again while one of its directories is missing.
-    `topic_ids` are the ids of the existing topics.
+    """Refuse two logs of one partition, unless `relocation.leftovers` or `remove_strays` removes
+    one of them. Nothing changes. `topic_ids` are the ids of the existing topics.
 
     Raises:
-        ConfigError: a partition still has a log in two of the directories.
+        ConfigError: a partition has a log in two of the directories.
     """
-    found: dict[TopicPartition, LogManager] = {}
+    from embedlog.storage.relocation.leftovers import is_settled
+
+    for topic_partition, several in _held_twice(managers).items():
+        topic_id = topic_ids.get(topic_partition.topic)
+        rest = [each for each in several if not _is_stray(each, topic_partition, topic_id)]
+        if len(rest) > 1 and not is_settled(topic_partition, several):
+            both = ", ".join(
+                paths.log_directory(each.directory.path, topic_partition) for each in rest[:2]
+            )
+            raise ConfigError(f"Duplicate log directories found: {both}!")
+
+
+def remove_strays(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
+    """Remove the logs of deleted topics from partitions that have logs in several directories.
+
+    That happens if a topic is deleted and created again while one of its directories is missing. If
+    all logs are of deleted topics, the first stays.
+    """
+    for topic_partition, several in _held_twice(managers).items():
+        topic_id = topic_ids.get(topic_partition.topic)
+        strays = [each for each in several if _is_stray(each, topic_partition, topic_id)]
+        kept = [each for each in several if each not in strays] or [several[0]]
+        for each in strays:
+            if each not in kept:
+                each.delete(topic_partition)
+
+
+def _held_twice(managers: Sequence[LogManager]) -> dict[TopicPartition, list[LogManager]]:
+    holders: dict[TopicPartition, list[LogManager]] = {}
     for manager in managers:
         for topic_partition in () if _has_failed(manager) else manager.partitions():
-            former = found.setdefault(topic_partition, manager)
-            if former is manager:
-                continue
-            topic_id = topic_ids.get(topic_partition.topic)
-            if _is_stray(manager, topic_partition, topic_id):
-                manager.delete(topic_partition)
-            elif _is_stray(former, topic_partition, topic_id):
-                former.delete(topic_partition)
-                found[topic_partition] = manager
-            else:
-                both = ", ".join(
-                    paths.log_directory(each.directory.path, topic_partition)
-                    for each in (former, manager)
-                )
-                raise ConfigError(f"Duplicate log directories found: {both}!")
+            holders.setdefault(topic_partition, []).append(manager)
+    return {each: found for each, found in holders.items() if len(found) > 1}
 
 
 def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:

@@ -6,12 +6,15 @@ from embedlog.common import item
 
 READ_ONLY = "read-only"
 """A log refuses writes because its disk has failed; published records can be read as before."""
+UNREACHABLE = "unreachable"
+"""The files of a log cannot be opened: nobody can read or write it."""
 DAMAGED = "damaged"
 """A log is read-only and ends where rot begins: readers do not get the records behind it."""
 CUT = "cut"
 """Recovery after an unclean stop has cut unsynced bytes off a log."""
 QUARANTINED = "quarantined"
-"""A recovery or a salvage took bytes out of a log and keeps them in files beside it."""
+"""A recovery or a salvage took bytes out of a log and keeps them in files beside it; or the owner
+has set aside a manifest or a pin of another process that it cannot understand."""
 RETENTION_PAUSED = "retention paused"
 """The wall clock has jumped: nothing is deleted because of its age."""
 UNCLEANABLE = "uncleanable"

@@ -53,6 +53,8 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEALED_LEADER_EPOCHS = LEADER_EPOCHS + SEALED
+METADATA_LOG = "__cluster_metadata-0"
+"""Directory of the metadata log, of embedlog's and of Kafka's."""
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 GAPS = "gaps-below-checkpoint"
 """The checkpoint of `log/gaps.py`. It has only a sealed form, no text."""

@@ -482,9 +482,9 @@ class SimFiles(MemoryFiles):
         self.tree.sync(self.tree.directory(path))
         self.end()
 
-    def lock(self, path: str) -> DirectoryLock:
+    def lock(self, path: str, *, names_owner: bool = True) -> DirectoryLock:
         self.begin("lock", path)
-        return super().lock(path)
+        return super().lock(path, names_owner=names_owner)
 
     def _handle(self, node: MemoryNode, path: str) -> File:
         assert isinstance(node, SimNode)

@@ -92,7 +92,7 @@ def test_the_path_wins_over_the_address_and_both_are_kept() -> None:
 
 
 def test_a_path_keeps_the_space_around_it() -> None:
-    assert parse(path=" odd ").path == " odd "
+    assert parse(path="/a/ odd ").path == "/a/ odd "
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
 from embedlog.runtime import Runtime
-from embedlog.storage.data_directories import DataDirectories, refuse_duplicates
+from embedlog.storage.data_directories import DataDirectories, refuse_duplicates, remove_strays
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.watched_files import WatchedFiles
@@ -162,6 +162,8 @@ def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_no_duplicate() -> None:
         for which, topic_id in zip((A, B), topic_ids, strict=True):
             manager.get_or_create(which, topic_id=topic_id)
     refuse_duplicates(managers, {"t": new})
+    assert [manager.partitions() for manager in managers] == [[A, B], [A, B]]
+    remove_strays(managers, {"t": new})
     assert [manager.partitions() for manager in managers] == [[A], [B]]
 
 

@@ -5,6 +5,8 @@ A manifest lists the staged files of one commit. To adopt it is to append its fi
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from embedlog import errors
 from embedlog.broker.broker import Broker
 from embedlog.common import TopicPartition
@@ -14,7 +16,7 @@ from embedlog.runtime.files import remove_tree
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.adopter import Adopter, CommitTarget
 from embedlog.storage.staging.exchange import Answer
-from embedlog.storage.staging.manifest import Manifest, Replacement
+from embedlog.storage.staging.manifest import EndsRequest, Manifest, Replacement
 from embedlog.storage.staging.replacer import Replacer
 from embedlog.storage.state_files.commit_file import DONE
 
@@ -72,7 +74,7 @@ class CommitWorker:
                 # next commit overwrites the record.
                 exchange.answer(self._files, self._data, last.id, Answer.of(last))
             else:
-                exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
+                self._answer(ids[0])
             return True
 
     def sweep(self) -> None:
@@ -94,15 +96,26 @@ class CommitWorker:
 
     # Steps
 
-    def _adopt(self, id: str) -> Answer:
-        began_ms = self._clock.monotonic_ms()
+    def _answer(self, id: str) -> None:
+        """Commit or refuse one taken manifest; set it aside if it cannot be understood."""
         try:
             manifest = exchange.read_taken(self._files, self._data, id)
+        except CorruptRecord as error:
+            _log.warning("the commit %s was refused: %s", ascii(id), error)
+            exchange.refuse(self._files, self._data, id, Answer.refusal(error))
+        else:
+            exchange.answer(self._files, self._data, id, self._adopt(manifest))
+
+    def _adopt(self, manifest: Manifest | Replacement | EndsRequest) -> Answer:
+        began_ms = self._clock.monotonic_ms()
+        try:
             if isinstance(manifest, Replacement):
                 return self._replace(manifest)
+            if isinstance(manifest, EndsRequest):
+                return Answer(DONE, self._ends())
             commit = self._adopter.adopt(manifest)
         except (errors.KafkaError, CorruptRecord) as error:
-            _log.warning("the commit %s was refused: %s", id, error)
+            _log.warning("the commit %s was refused: %s", manifest.id, error)
             return Answer.refusal(error)
         if commit is not None:
             self._tell_readers(manifest)
@@ -121,6 +134,31 @@ class CommitWorker:
         if replacement.files:
             _log.info("%r: offsets %d to %d", replacement, *span)
         return Answer(DONE, {topic_partition: span})
+
+    def _ends(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Return the start offset and the high watermark of each log, all at one moment.
+
+        Requires: the adoption lock.
+        """
+        manager = self._broker.log_manager
+        while True:
+            logs = {}
+            for topic_partition in manager.partitions():
+                try:
+                    log = manager.get(topic_partition)
+                except errors.KafkaStorageError:
+                    continue  # unreachable: `health` names it
+                if log is not None:
+                    logs[topic_partition] = log
+            with ExitStack() as locks:
+                for topic_partition in sorted(logs):
+                    locks.enter_context(logs[topic_partition].lock)
+                if len(manager.logs()) > len(logs):
+                    continue  # a log was made meanwhile
+                return {
+                    each: (log.offsets.log_start_offset, log.offsets.high_watermark)
+                    for each, log in logs.items()
+                }
 
     def _tell_readers(self, manifest: Manifest) -> None:
         replica_manager = self._broker.replica_manager

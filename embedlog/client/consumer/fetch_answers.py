@@ -28,7 +28,6 @@ class FetchAnswers:
 
     def __init__(self, parts: ConsumerParts, policy: ResetPolicy, buffer: FetchBuffer) -> None:
         settings = parts.settings
-        self._transport = parts.transport
         self._metadata = parts.metadata
         self._subscription = parts.subscription
         self._policy = policy
@@ -160,7 +159,7 @@ class FetchAnswers:
             return
         self._backs_off = True
         state.retry_at_ms = now_ms + self._backoff_ms
-        if code in STALE_METADATA:
+        if code in STALE_METADATA and not self._is_final(state, code):
             if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
                 state.read_from_leader()
             self._metadata.request_update()
@@ -171,11 +170,17 @@ class FetchAnswers:
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
             self._buffer.add_error(self._refusal(state, code), state)
 
+    def _is_final(self, state: PartitionState, code: int) -> bool:
+        """Whether the disk of this process has failed, so that no other leader will answer."""
+        return code == ErrorCode.KAFKA_STORAGE_ERROR and (
+            self._metadata.disk_error(*state.topic_partition) is not None
+        )
+
     def _refusal(self, state: PartitionState, code: int) -> KafkaError:
         what = f"fetch of {state.topic_partition} at offset {state.offset}"
         damage = None
-        if code == ErrorCode.CORRUPT_MESSAGE and self._transport.in_process:
-            damage = self._transport.disk_error(*state.topic_partition)
+        if code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR):
+            damage = self._metadata.disk_error(*state.topic_partition)
         refusal = error_for(code, what if damage is None else f"{what}: {damage}")
         refusal.__cause__ = damage
         return refusal

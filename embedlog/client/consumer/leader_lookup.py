@@ -15,6 +15,7 @@ from embedlog import errors
 from embedlog.client.lacks import lack_of
 from embedlog.client.metadata import STALE_METADATA, as_kafka_error
 from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ class LeaderLookup:
 
     def _refused(self, key: TopicPartition, error: KafkaError, now_ms: int) -> None:
         wanted = self._asked.pop(key)
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            cause = self._metadata.disk_error(*key)
+            if cause is not None:
+                self.failed[key] = errors.KafkaStorageError(f"{key} cannot be read: {cause}")
+                return
         if not error.retriable and error.code not in STALE_METADATA:
             self._fail(key, error)
             return

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from embedlog.errors import ConfigError
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import partitions_of
 
@@ -41,6 +42,7 @@ def profile(
         ConfigError: the directory has no topic.
         UnknownTopicOrPartition: a topic does not exist.
     """
+    path = absolute(path)
     partitions = partitions_of(path, topics, internal=False)
     if not partitions:
         raise ConfigError(f"{path} has no topic to describe")

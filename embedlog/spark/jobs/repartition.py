@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.storage.state_files.commit_file import CommitFile, read_last
@@ -57,6 +58,7 @@ def repartition(
         raise ConfigError(f"source and target are both {source!r}: offsets would change in place")
     if partitions < 1 or version < 0:
         raise ConfigError(f"partitions={partitions}, version={version}: expected 1 and 0 or more")
+    path = absolute(path)
     with embedlog.open_reader(path) as reader:
         count = len(reader.partitions(source))
     if not count:

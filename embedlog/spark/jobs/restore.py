@@ -21,6 +21,7 @@ import embedlog
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.jobs.archive import archived_ranges
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
@@ -68,6 +69,7 @@ def restore(
         raise ProjectError(f"{table}: no archive, or an empty one")
     application = _application(manifest.path, chosen, names)
     if path is not None:
+        path = absolute(path)
         make_directory(real_runtime().files, path, sync=True)
         if CommitFile(real_runtime().files, path).is_done(application, state.version):
             return Report("restore", {"records": 0, "repeated": 1})

@@ -24,6 +24,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.committer import commit
 from embedlog.spark.jobs.report import Report
@@ -82,7 +83,7 @@ def rewrite(
         UnknownTopicOrPartition: a topic does not exist.
         TimedOut: the owner does not answer.
     """
-    erased = frozenset(keys)
+    path, erased = absolute(path), frozenset(keys)
     if compression is not None and compression not in CODECS:
         raise ConfigError(f"compression={compression!r}: expected one of {', '.join(CODECS)}")
     if batch_size < 0:

@@ -18,6 +18,8 @@ from pyspark.sql import SparkSession
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import is_directory
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import partitions_of
@@ -58,8 +60,8 @@ def scrub(
     """
     runtime = real_runtime()
     files, clock = runtime.files, runtime.clock
-    stat = files.stat(path)
-    if stat is None or not stat.is_directory:
+    path, remembered = absolute(path), None if state is None else absolute(str(state))
+    if not is_directory(files, path):
         raise ConfigError(f"{path}: not a directory")
     if recheck_ms < 0:
         raise ConfigError(f"recheck_ms={recheck_ms}: expected 0 or more")
@@ -67,7 +69,7 @@ def scrub(
     partitions = [NO_PARTITION, *partitions_of(path, topics, internal=True)]
     now_ms, began_ms = clock.wall_ms(), clock.monotonic_ms()
     found = _Found()
-    known = {} if state is None else _read_state(str(state), found)
+    known = {} if remembered is None else _read_state(remembered, found)
     fresh = {
         name: each for name, each in known.items() if 0 <= now_ms - each.checked_ms < recheck_ms
     }
@@ -81,9 +83,9 @@ def scrub(
             found.add(wave[slot], part)
         done += sum(sizes[key] for key in wave)
         progress(done, total)
-    if state is not None:
+    if remembered is not None:
         kept = {} if not topics else {k: v for k, v in known.items() if not _is_of(k, partitions)}
-        write_state(files, str(state), {**kept, **found.verified})
+        write_state(files, remembered, {**kept, **found.verified})
     return found.report(max(1, clock.monotonic_ms() - began_ms))
 
 

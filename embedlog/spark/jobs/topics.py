@@ -13,6 +13,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.access.directory import INTERNAL_TOPICS
 from embedlog.spark.access.log_access import open_access
 from embedlog.spark.offsets import Positions, to_json
@@ -45,6 +46,8 @@ class JobTopics:
             raise ConfigError("topics: at least one is needed")
         if (self.path is None) == (self.bootstrap_servers is None):
             raise ConfigError("one of path and bootstrap_servers is needed")
+        if self.path is not None:
+            object.__setattr__(self, "path", absolute(self.path))
 
     def bounds(self) -> dict[TopicPartition, tuple[int, int]]:
         """Return (first offset, end offset) of each partition for a reader, all of one moment.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql.types import DataType, StructType
 
+from embedlog.runtime.os_files import absolute
 from embedlog.spark.options import warn_of_unknown
 
 BATCH_SIZE = 512 << 10
@@ -87,7 +88,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         )
     level = producer.get(f"compression.{codec}.level")
     return SinkOptions(
-        path=path,
+        path=absolute(path) if path else "",
         servers=servers,
         topic=given.get("topic"),
         application=application,

@@ -26,6 +26,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import SinkOptions, check_schema, parse
 from embedlog.spark.sink.task import SentMessage, StagedMessage, StagingTask, send_batches
+from embedlog.storage.directory.data_path import existing_directory
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
@@ -85,6 +86,8 @@ def _checked(options: Mapping[str, str], schema: StructType, overwrite: bool) ->
         )
     parsed = parse(options)
     check_schema(schema, parsed)
+    if parsed.path:
+        existing_directory(real_runtime().files, parsed.path)
     return parsed
 
 

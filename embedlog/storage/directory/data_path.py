@@ -46,6 +46,7 @@ def data_directory(path: StrPath | None) -> str | None:
         text = _text_of(path)
     if not text:
         raise ConfigError("the path is empty: None means a cluster in memory")
+    _check_text(text)
     from embedlog.runtime.os_files import expand_home, with_slashes
 
     text = with_slashes(expand_home(text) if text.startswith("~") else text)
@@ -93,19 +94,26 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
     return others if len(others) < len(named) else ()
 
 
-def existing_directory(files: Files, path: StrPath, *, is_whole: bool = True) -> str:
-    """Return the existing data directory at `path`, of one broker.
+def existing_directory(
+    files: Files, path: StrPath, *, is_whole: bool = True, is_empty_fine: bool = True
+) -> str:
+    """Return the absolute path of the existing data directory at `path`, of one broker.
 
-    With `is_whole`, refuse a directory that is one of several of its broker.
+    With `is_whole`, refuse a directory that is one of several of its broker. Refuse one of another
+    program, as `open` does, and an empty one unless `is_empty_fine`.
     """
-    directory = data_directory(path)
-    found = None if directory is None else files.stat(directory)
-    if directory is None or found is None or not found.is_directory:
+    from embedlog.runtime.files import is_directory
+    from embedlog.storage.directory.preparation import refuse_foreign
+
+    given = data_directory(path)
+    directory = given and files.absolute(given)
+    if directory is None or not is_directory(files, directory):
         raise ConfigError(f"{path}: not a directory")
     if files.stat(f"{directory}/{paths.CLUSTER_PROPERTIES}") is not None:
         raise ConfigError(
             f"{path} is of several brokers: name the directory of one, {path}/broker-1"
         )
+    refuse_foreign(files, directory, is_empty_fine=is_empty_fine)
     if is_whole and files.stat(f"{directory}/{paths.LOG_DIRS}") is not None:
         from embedlog.storage.state_files.log_dirs import refuse_one_of_more
 
@@ -127,6 +135,16 @@ def looks_like_address(text: str) -> bool:
         if not port.isdecimal():
             return False
     return True
+
+
+def _check_text(text: str) -> None:
+    """Refuse text that no file system takes as a path."""
+    try:
+        is_name = b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise ConfigError(f"{text!r} is no path: it holds a character that no file name can have")
 
 
 def _text_of(path: StrPath) -> str:

@@ -14,6 +14,7 @@ from embedlog.storage.directory.log_opener import LogOpener
 from embedlog.storage.directory.owned_directory import OwnedDirectory
 from embedlog.storage.directory.tasks import LogTasks
 from embedlog.storage.log.log import Log
+from embedlog.storage.state_files import staged_layout
 
 
 def degradations(
@@ -30,6 +31,10 @@ def degradations(
     found = [*_of_logs(logs), *_of_tasks(owned.path, tasks)]
     for opened in list(opener.found.values()):
         found += opened
+    found += _refused(owned.files, owned.path)
+    for topic_partition, (since_ms, error) in list(opener.unreachable.items()):
+        reason, subject = str(error), str(topic_partition)
+        found.append(Degradation(kinds.UNREACHABLE, subject, since_ms=since_ms, reason=reason))
     for topic_partition in partitions:
         directory = paths.log_directory(owned.path, topic_partition)
         found += _quarantined(owned.files, directory, str(topic_partition))
@@ -65,11 +70,21 @@ def _of_tasks(path: str, tasks: LogTasks) -> Iterator[Degradation]:
             yield Degradation(kinds.UNCLEANABLE, subject, since_ms=since_ms, reason=reason)
 
 
+def _refused(files: Files, data: str) -> Iterator[Degradation]:
+    """Yield the manifests and pins that were set aside."""
+    place = staged_layout.part(data, staged_layout.REFUSED)
+    for name in staged_layout.names_in(files, data, staged_layout.REFUSED):
+        stat = files.stat(f"{place}/{name}")
+        if stat is not None:
+            reason = f"{ascii(name)} of another process cannot be understood; it is in {place}"
+            yield Degradation(kinds.QUARANTINED, data, since_ms=stat.modified_ms, reason=reason)
+
+
 def _quarantined(files: Files, directory: str, subject: str) -> Iterator[Degradation]:
     try:
         names = files.list(directory)
-    except FileNotFoundError:
-        return  # deleted meanwhile, or never stored
+    except OSError:
+        return  # deleted meanwhile, never stored, or unreachable
     for name in names:
         stat = files.stat(f"{directory}/{name}") if name.endswith(paths.QUARANTINE) else None
         if stat is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from errno import EDQUOT, ENOSPC
 
-from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
+from embedlog.storage.directory.partition_directories import remove_log
 from embedlog.storage.events import events
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ class Leftovers:
         except OSError as error:
             if error.errno not in (ENOSPC, EDQUOT):
                 raise
-            remove_tree(files, directory)  # a full disk refused the rename: remove now
+            remove_log(files, directory)  # a full disk refused the rename: remove now
         else:
             self._directories.append(path)
 
@@ -46,7 +46,7 @@ class Leftovers:
         """Remove the renamed directories; if one cannot be removed, the next call tries again."""
         for path in self._directories.copy():
             try:
-                remove_tree(self._directory.files, path)
+                remove_log(self._directory.files, path)
                 self._directories.remove(path)
             except (OSError, ValueError) as error:  # ValueError: another thread was faster
                 events.debug("%s cannot be removed yet: %s", path, error)

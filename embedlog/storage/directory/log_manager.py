@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from embedlog.storage.log.log import Log
 
 
+_LOOKED_AT_MAX = 250
+"""The opening of a directory looks at the files of this many logs; `health` looks at all."""
+
+
 class LogManager:
     """Owner of a data directory, and of every `Log` in it. Thread-safe.
 
@@ -50,8 +54,9 @@ class LogManager:
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: CleanerSettings | None = None,
         is_replicated: bool = False,
+        begins: bool = True,
     ) -> None:
-        """Take the directory; make it if it is missing.
+        """Take the directory; make it if it is missing. `begins`: see `OwnedDirectory`.
 
         With `is_replicated` other brokers may have these logs as well. Then no leader epoch begins
         after an unclean stop, which may have lost records: the next leader begins one. Other
@@ -68,7 +73,9 @@ class LogManager:
         self._mutex = ranked_rlock(Rank.LOG_MANAGER)
         self._logs: dict[TopicPartition, Log] = {}
         self._closed = False
-        self.directory = OwnedDirectory(runtime.files, directory, self._defaults.durability)
+        self.directory = OwnedDirectory(
+            runtime.files, directory, self._defaults.durability, begins=begins
+        )
         self._unloaded = self.directory.found.copy()
         try:
             self.checkpoints = LogCheckpoints(self.directory, self._logs)
@@ -84,10 +91,7 @@ class LogManager:
         )
         self.leftovers = Leftovers(self.directory, runtime.random)
         self.pins = Pins(self.directory, self._logs)
-        if not self.directory.is_volatile:
-            events.info("opened %s: %d partitions", directory, len(self._unloaded))
-        if not self.directory.clean:
-            events.info("%s was not closed cleanly: its logs will be recovered", directory)
+        _tell_opened(self.directory, self.opener)
         self.tasks = LogTasks(
             runtime,
             self.directory,
@@ -124,7 +128,12 @@ class LogManager:
             if topic_partition in self._logs or topic_partition not in self._unloaded:
                 return self._logs.get(topic_partition)
             path = paths.log_directory(self.directory.path, topic_partition)
-            foreign = why_foreign(self.directory.files, path)
+            try:
+                foreign = why_foreign(self.directory.files, path)
+            except OSError as error:
+                self.opener.note_unreachable(topic_partition, error)
+                message = f"cannot open {topic_partition}: {error}"
+                raise errors.KafkaStorageError(message) from error
             if foreign:
                 events.warning("%s: it is left alone", foreign)
                 self._unloaded.discard(topic_partition)
@@ -206,6 +215,7 @@ class LogManager:
                 raise errors.KafkaStorageError(message) from error
             self._unloaded.discard(topic_partition)
             self.opener.found.pop(topic_partition, None)
+            self.opener.unreachable.pop(topic_partition, None)
             self.checkpoints.forget(topic_partition)
             self.leftovers.remove()
             try:
@@ -297,10 +307,18 @@ class LogManager:
         """Return the degradations, sorted by kind. Reads every log's directory."""
         from embedlog.storage.directory.health import degradations
 
+        with self._mutex:
+            self.opener.find_unreachable(self._unloaded)
         return degradations(self.directory, self.partitions(), self.logs(), self.opener, self.tasks)
 
     def close(self) -> None:
-        """Close every log; mark the directory as clean if all logs were closed cleanly."""
+        """Close every log; mark the directory as clean if all logs were closed cleanly.
+
+        The directory stays as it is if its changes have not begun.
+        """
+        if not self.directory.has_begun:
+            self.abandon()
+            return
         self.tasks.stop()
         with self._mutex:
             if self._closed:
@@ -353,18 +371,26 @@ class LogManager:
         return log
 
     def _recover_all(self) -> errors.KafkaError | OSError | None:
-        """Open all logs that were not used since the unclean stop; return the first error."""
+        """Open all logs that were not used since the unclean stop; return the first error.
+
+        An unreachable log stays as it is, and keeps the directory unclean.
+        """
         try:
             for topic_partition in list(self._unloaded):
-                self.get(topic_partition)
-            self.directory.end_recovery()
+                try:
+                    self.get(topic_partition)
+                except errors.KafkaStorageError:
+                    if topic_partition not in self.opener.unreachable:
+                        raise
+            if not self.opener.unreachable:
+                self.directory.end_recovery()
         except (errors.KafkaError, OSError) as error:
             return error
         return None
 
     def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
         """Close the logs, then raise the error, if any; `refusal` is an error from earlier."""
-        is_clean = refusal is None
+        is_clean = refusal is None and (self.directory.clean or not self.opener.unreachable)
         if refusal is not None:
             refusal = unless_out_of_files(refusal)
         for log in self._logs.values():
@@ -391,3 +417,11 @@ class LogManager:
             log.retire(ClosedError("the data directory was closed"))
         if refusal is not None:
             raise refusal
+
+
+def _tell_opened(directory: OwnedDirectory, opener: LogOpener) -> None:
+    if not directory.is_volatile:
+        events.info("opened %s: %d partitions", directory.path, len(directory.found))
+    if not directory.clean:
+        events.info("%s was not closed cleanly: its logs will be recovered", directory.path)
+    opener.find_unreachable(sorted(directory.found)[:_LOOKED_AT_MAX])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from errno import ENOTDIR
+
 from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.directory.partition_directories import why_foreign
+from embedlog.storage.directory.partition_directories import why_foreign, why_unreachable
 from embedlog.storage.events import events
 from embedlog.storage.log.opening import Opening, create_log
+from embedlog.storage.log_health import HARMLESS_ERRORS
 from embedlog.storage.state_files import partition_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from embedlog.runtime import Runtime
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.directory.log_checkpoints import LogCheckpoints
@@ -46,6 +51,9 @@ class LogOpener:
         """Number of bytes that recoveries cut off these logs."""
         self.found: dict[TopicPartition, list[Degradation]] = {}
         """Degradations that the opening of logs found."""
+        self.unreachable: dict[TopicPartition, tuple[int, OSError]] = {}
+        """Wall time and reason, for each log whose files cannot be opened."""
+        self._found_by_look: set[TopicPartition] = set()
 
     def open(
         self, topic_partition: TopicPartition, config: LogConfig, *, salvage: bool = False
@@ -56,10 +64,12 @@ class LogOpener:
         opening = self._known(topic_partition, config)
         try:
             log = open_log(opening, self._checkpoints.write_positions, salvage=salvage)
+            log.topic_id = self._read_topic_id(log)
         except OSError as error:
+            self.note_unreachable(topic_partition, error)
             message = f"cannot open {topic_partition}: {error}"
             raise errors.KafkaStorageError(message) from error
-        log.topic_id = self._read_topic_id(log)
+        self.unreachable.pop(topic_partition, None)
         if opening.is_recovered:
             self.recovered_count += 1
             self.cut_size += opening.cut_size
@@ -96,13 +106,39 @@ class LogOpener:
         files = self._directory.files
         foreign = why_foreign(files, opening.directory)
         if foreign:
+            self.note_unreachable(topic_partition, OSError(ENOTDIR, foreign))
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
+        self.unreachable.pop(topic_partition, None)
         files.make_directory(opening.directory)
         if config.durability == "fsync":
             # Sync the name of the log's directory, even if the directory existed: an earlier
             # attempt may have made it and then failed.
             files.sync_directory(self._directory.path)
         return create_log(opening, self._checkpoints.write_positions)
+
+    def note_unreachable(self, topic_partition: TopicPartition, error: OSError) -> None:
+        """Remember that a log cannot be opened, unless for want of space or descriptors."""
+        if error.errno in HARMLESS_ERRORS:
+            return
+        if topic_partition not in self.unreachable:
+            events.error("%s cannot be served: %s", topic_partition, error)
+        since_ms, _ = self.unreachable.get(topic_partition, (self._runtime.clock.wall_ms(), None))
+        self.unreachable[topic_partition] = since_ms, error
+
+    def find_unreachable(self, partitions: Iterable[TopicPartition]) -> None:
+        """Look whether these logs, which are not loaded, can be opened.
+
+        The error of an attempt to open one remains until an attempt succeeds.
+        """
+        for topic_partition in () if self._directory.is_volatile else partitions:
+            path = paths.log_directory(self._directory.path, topic_partition)
+            error = why_unreachable(self._directory.files, path)
+            if error is not None:
+                self.note_unreachable(topic_partition, error)
+                self._found_by_look.add(topic_partition)
+            elif topic_partition in self._found_by_look:
+                self._found_by_look.discard(topic_partition)
+                self.unreachable.pop(topic_partition, None)
 
     def identify(self, log: Log, topic_id: bytes) -> None:
         """Store the topic's id beside the log, the first time it is known.

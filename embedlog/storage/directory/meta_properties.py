@@ -39,23 +39,43 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
     Raises:
         ConfigError: the directory belongs to another node, or the file cannot be understood.
     """
-    path = f"{directory}/{_NAME}"
-    if runtime.files.stat(path) is None:
+    values = check(runtime.files, directory, node_id)
+    if values is None:
         return MetaProperties("", runtime.random.uuid())
-    values = read_properties(runtime.files, path)
+    directory_id = values.get("directory.id")
+    found = runtime.random.uuid() if directory_id is None else uuid_from_text(directory_id)
+    cluster_id = values.get("cluster.id", "")
+    return MetaProperties(cluster_id, found, is_whole=bool(cluster_id and directory_id))
+
+
+def check(
+    files: Files, directory: str, node_id: int, cluster_id: str | None = None
+) -> dict[str, str] | None:
+    """Return the entries of the file, None if it is missing. `cluster_id` is the expected one.
+
+    Raises:
+        ConfigError: the directory belongs to another node or cluster, or the file cannot be
+            understood.
+    """
+    path = f"{directory}/{_NAME}"
+    if files.stat(path) is None:
+        return None
+    values = read_properties(files, path)
     if values.get("version") != "1":
         raise ConfigError(f"{path}: version {values.get('version')!r}, expected 1")
     if values.get("node.id") != str(node_id):
         raise ConfigError(
             f"{path}: the directory belongs to node {values.get('node.id')!r}, this is {node_id}"
         )
-    directory_id = values.get("directory.id")
-    try:
-        found = runtime.random.uuid() if directory_id is None else uuid_from_text(directory_id)
-    except ValueError as error:
-        raise ConfigError(f"{path}: directory.id: {error}") from None
-    cluster_id = values.get("cluster.id", "")
-    return MetaProperties(cluster_id, found, is_whole=bool(cluster_id and directory_id))
+    if "directory.id" in values:
+        try:
+            uuid_from_text(values["directory.id"])
+        except ValueError as error:
+            raise ConfigError(f"{path}: directory.id: {error}") from None
+    known = values.get("cluster.id")
+    if known and cluster_id and known != cluster_id:
+        raise ConfigError(f"{directory} belongs to cluster {known}, but expected was {cluster_id}")
+    return values
 
 
 def node_id_of(runtime: Runtime, directory: str) -> str | None:

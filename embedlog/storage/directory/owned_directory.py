@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from embedlog.runtime.files import Files, make_directory
 from embedlog.storage import paths
-from embedlog.storage.directory.partition_directories import find_logs
+from embedlog.storage.directory.partition_directories import find_logs, remove_deleted_logs
 from embedlog.storage.state_files.clean_shutdown import (
+    begin_recovery,
     end_recovery,
     holds_marker,
     note_power_loss,
@@ -22,13 +23,15 @@ if TYPE_CHECKING:
 class OwnedDirectory:
     """The data directory at `path`. It belongs to this process until `release`.
 
+    Nothing in it changes before `begin`, so that a caller can look into it first, and refuse it.
+
     `clean`: it was closed cleanly before, or is new. `same_boot`: the machine has not restarted
     since its last use. `is_volatile`: its content is in memory. `is_durable`: its content survives
     a loss of power.
     """
 
-    def __init__(self, files: Files, path: str, durability: str) -> None:
-        """Take the directory; make it if it is missing.
+    def __init__(self, files: Files, path: str, durability: str, *, begins: bool = True) -> None:
+        """Take the directory; make it if it is missing. `begins`: call `begin` at once.
 
         Raises:
             DirectoryLocked: another process has it open; the message names the process.
@@ -39,18 +42,36 @@ class OwnedDirectory:
         """The directory.id in meta.properties, once the file was read."""
         self.is_volatile = durability == "memory"
         self.is_durable = durability == "fsync"
+        self.has_begun = False
         make_directory(files, path, sync=not self.is_volatile)
-        self.same_boot = was_written_in_this_boot(files, path)
-        self._lock = files.lock(f"{path}/{paths.LOCK}")
+        self._was_used = files.stat(f"{path}/{paths.LOCK}") is not None
+        self._lock = files.lock(f"{path}/{paths.LOCK}", names_owner=False)
         try:
+            self.same_boot = was_written_in_this_boot(files, path)
             self._was_synced = holds_marker(files, path, in_any_boot=True)
-            self.clean = take_marker(files, path, sync=self.is_durable)
+            self.clean = holds_marker(files, path)
             self.found = find_logs(files, path)
             """The partitions that had a log when the directory was taken."""
+            if begins:
+                self.begin()
         except BaseException:
             self.release()
             raise
         self.clean = self.clean or not self.found
+
+    def begin(self) -> None:
+        """Make the first changes: name the owner, take the marker, remove half-deleted logs.
+
+        May be called again. Requires: no log was written before.
+        """
+        if self.has_begun:
+            return
+        if self._was_used:
+            begin_recovery(self.files, self.path)
+        self._lock.name_owner()
+        take_marker(self.files, self.path, sync=self.is_durable)
+        remove_deleted_logs(self.files, self.path)
+        self.has_begun = True
 
     @property
     def is_held(self) -> bool:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from errno import ENOTDIR
+
 from embedlog.runtime.files import Files, remove_tree, write_whole
 from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.log_health import HARMLESS_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,26 +18,66 @@ _NAMED_MAX = 3
 
 
 def find_logs(files: Files, directory: str) -> set[TopicPartition]:
-    """Return the partitions with a log directory, found by its name; remove half-deleted logs."""
-    found = set()
+    """Return the partitions with a log directory, found by its name."""
+    found = map(paths.parse_log_directory, files.list(directory))
+    return {each for each in found if each is not None}
+
+
+def remove_deleted_logs(files: Files, directory: str) -> None:
+    """Remove the directories of logs whose deletion was cut short."""
     for name in files.list(directory):
         if paths.is_deleted_log(name):
-            remove_tree(files, f"{directory}/{name}")
-            continue
-        topic_partition = paths.parse_log_directory(name)
-        if topic_partition is not None:
-            found.add(topic_partition)
-    return found
+            remove_log(files, f"{directory}/{name}")
+
+
+def remove_log(files: Files, path: str) -> None:
+    """Remove the directory of a log. Of a symbolic link to a log, remove only the link, as Kafka
+    does.
+    """
+    stat = files.stat(path)
+    if stat is None or not stat.links_to_directory:
+        remove_tree(files, path)
+    elif not why_foreign(files, path):
+        files.remove(path)
+        events.warning("the link %s was removed; the directory behind it remains", path)
+
+
+def why_unreachable(files: Files, path: str) -> OSError | None:
+    """Return why the log at `path` cannot be served; None if it can, as far as names and rights
+    tell, or if the directory is of something else.
+
+    The check lists the directory and opens the last segment.
+    """
+    try:
+        bases = paths.segment_bases(files.list(path))
+        if bases:
+            files.open(paths.segment_file(path, bases[-1])).close()
+            return None
+        stat = files.stat(path)
+        foreign = why_foreign(files, path) if stat and stat.links_to_directory else ""
+    except (FileNotFoundError, NotADirectoryError):
+        foreign = why_foreign(files, path)  # "" if it was removed meanwhile
+    except OSError as error:
+        return None if error.errno in HARMLESS_ERRORS else error
+    return OSError(ENOTDIR, foreign) if foreign else None
 
 
 def why_foreign(files: Files, path: str) -> str:
-    """Return the reason why no log can be at `path`, in words; "" if a log is there or can be."""
+    """Return the reason why no log can be at `path`, in words; "" if a log is there or can be.
+
+    As in Kafka, `path` may be a symbolic link to the directory of a log.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
     stat = files.stat(path)
     if stat is None:
         return ""
-    if not stat.is_directory:
-        return f"{path} is a symbolic link or a file, and no directory"
+    if not stat.is_directory and not stat.links_to_directory:
+        return f"{path} is a file, or a symbolic link to one or to nothing, and no directory"
     names = files.list(path)
+    if not names and stat.links_to_directory:
+        return f"{path} is a symbolic link to an empty directory, and no log"
     if not names or any(map(paths.is_of_a_log, names)):
         return ""
     return f"{path} holds {shown(names)}, and no log"

@@ -25,6 +25,7 @@ class Pins:
         self._directory = directory
         self._logs = logs
         self._known: dict[TopicPartition, int] = {}
+        self._is_failing = False
 
     def read(self, wall_ms: int) -> dict[TopicPartition, int]:
         """Return the first offset that must stay, for each partition that has one.
@@ -41,8 +42,11 @@ class Pins:
             found = read_pins(files, path, wall_ms)
             archived = read_archived(files, path) if waiting else {}
         except OSError as error:
-            events.warning("the pins of readers cannot be read, the last ones hold: %s", error)
+            if not self._is_failing:
+                events.warning("the pins of readers cannot be read, the last ones hold: %s", error)
+            self._is_failing = True
             return {**dict.fromkeys(waiting, 0), **self._known}
+        self._is_failing = False
         for key in waiting:
             offset = archived.get(key, 0)
             found[key] = min(offset, found.get(key, offset))

@@ -8,8 +8,9 @@ unrelated files might have the names that embedlog uses.
 from __future__ import annotations
 
 from embedlog.errors import ConfigError, DirectoryLocked
-from embedlog.runtime.files import Files, make_directory
+from embedlog.runtime.files import Files, is_directory, make_directory
 from embedlog.runtime.pending import Pending
+from embedlog.storage.directory import meta_properties
 from embedlog.storage.directory.partition_directories import shown, why_foreign
 from embedlog.storage.paths import (
     CLEAN_SHUTDOWN,
@@ -18,6 +19,7 @@ from embedlog.storage.paths import (
     LOCK,
     LOG_START_OFFSETS,
     META_PROPERTIES,
+    METADATA_LOG,
     RECOVERY_POINTS,
     parse_log_directory,
 )
@@ -45,26 +47,68 @@ _MARKERS = {
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
 """A directory counts as empty even if it holds files of these names."""
 
+_QUORUM_STATE = "quorum-state"
+_KRAFT_SNAPSHOT = ".checkpoint"
+"""Names that only Kafka's controller gives to files beside its metadata log."""
+
 _COMMITTER_MS = 1_000
 _LOOK_MS = 10
 
 
 def prepare(files: Files, directory: str, mode: str) -> None:
-    """Make the data directory if it is missing, with `mode` (octal).
-
-    Raises:
-        ConfigError: the directory holds files, but none that identifies a data directory.
-    """
+    """Make the data directory if it is missing, with `mode` (octal)."""
     if files.stat(directory) is None:
         make_directory(files, directory, sync=True, mode=int(mode, 8))
+
+
+def look(files: Files, directory: str, node_id: int, cluster_id: str | None = None) -> None:
+    """Refuse a directory that node `node_id` cannot open. Nothing is written.
+
+    `cluster_id` is the cluster that the directory is expected to belong to, None for any.
+
+    Raises:
+        ConfigError: the directory belongs to another program, node or cluster.
+    """
+    if files.stat(directory) is None:
         return
+    refuse_foreign(files, directory)
+    if is_of_kraft(files, directory):
+        raise ConfigError(
+            f"{directory} is a data directory of Apache Kafka: {METADATA_LOG} is the metadata log "
+            f"of its controller, which embedlog does not use. open_reader, verify, dump and tail "
+            f"read the topics in it"
+        )
+    meta_properties.check(files, directory, node_id, cluster_id)
+
+
+def refuse_foreign(files: Files, directory: str, *, is_empty_fine: bool = True) -> None:
+    """Refuse a directory of unrelated files.
+
+    Raises:
+        ConfigError: the directory holds files, but none that identifies a data directory; or it is
+            empty, unless `is_empty_fine`.
+    """
     names = [name for name in files.list(directory) if name not in _EVERYWHERE]
-    if not names or any(name in _MARKERS or _is_log(files, directory, name) for name in names):
+    if any(name in _MARKERS or _is_log(files, directory, name) for name in names):
         return
+    if not names and is_empty_fine:
+        return
+    if not is_empty_fine:
+        held = f"it holds {shown(names)}" if names else "it is empty"
+        raise ConfigError(f"{directory} is no data directory: {held}")
     raise ConfigError(
         f"{directory} is no data directory: it holds {shown(names)}. Name one that is empty or "
         f"does not exist. To use this one all the same, make an empty file {LOCK} in it"
     )
+
+
+def is_of_kraft(files: Files, directory: str) -> bool:
+    """Whether the directory has the metadata log of a controller of Apache Kafka."""
+    log = f"{directory}/{METADATA_LOG}"
+    if not is_directory(files, log):
+        return False
+    names = files.list(log)
+    return any(name == _QUORUM_STATE or name.endswith(_KRAFT_SNAPSHOT) for name in names)
 
 
 def after_committers(runtime: Runtime, directory: str, take: Callable[[], T]) -> T:

@@ -66,7 +66,9 @@ class ForeignListing:
         self.topic_id = topic_id
         try:
             names = self._files.list(self.directory)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if self._files.stat(self.directory) is not None:  # a link to nothing
+                raise unreadable(self.topic_partition, error) from error
             raise self._gone() from None
         swapped = paths.LOG + paths.SWAP
         self._swapped = {paths.parse_offset(name) for name in names if name.endswith(swapped)}
@@ -106,6 +108,11 @@ class ForeignListing:
         return errors.UnknownTopicOrPartition(
             f"{self.topic_partition} is not in {self._data}, or is another than it was"
         )
+
+
+def unreadable(topic_partition: TopicPartition, error: OSError) -> errors.KafkaError:
+    """Return the error for a log whose files cannot be read."""
+    return errors.KafkaStorageError(f"{topic_partition} cannot be read: {error}")
 
 
 def walk(

@@ -21,7 +21,7 @@ from _bisect import bisect_right
 from embedlog import errors
 from embedlog.errors import CorruptRecord, again
 from embedlog.storage import paths
-from embedlog.storage.foreign.batches import LOOKS_MAX, ForeignListing, walk
+from embedlog.storage.foreign.batches import LOOKS_MAX, ForeignListing, unreadable, walk
 from embedlog.storage.foreign.cuts import find_cuts
 from embedlog.storage.foreign.offset_range import Mark
 from embedlog.storage.foreign.tail import ForeignTail, transactions_at
@@ -119,6 +119,7 @@ class ForeignLog:
 
         Raises:
             UnknownTopicOrPartition: the topic was deleted, or created again.
+            KafkaStorageError: a file cannot be read; the message names it.
             CorruptRecord: a segment before the last is damaged; it may hide an open transaction.
         """
         for _ in range(LOOKS_MAX):
@@ -132,6 +133,8 @@ class ForeignLog:
                 self._tail = None
             except FileNotFoundError:
                 continue  # a segment was removed after the listing
+            except OSError as error:
+                raise unreadable(self.topic_partition, error) from error
         else:
             raise errors.UnknownTopicOrPartition(
                 f"{self.topic_partition} has no segment in {self._data}"
@@ -226,9 +229,16 @@ class ForeignLog:
         """
         if not self.log_start_offset <= offset <= self.high_watermark:
             raise self._out_of_range(offset)
-        yield from walk(
-            self._listing, offset, end_offset, open_at=self._open_at, look_again=self._look_again
-        )
+        try:
+            yield from walk(
+                self._listing,
+                offset,
+                end_offset,
+                open_at=self._open_at,
+                look_again=self._look_again,
+            )
+        except OSError as error:
+            raise unreadable(self.topic_partition, error) from error
         if end_offset >= self.high_watermark and self.damage is not None:
             raise again(self.damage)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from embedlog import errors
-from embedlog.storage.foreign.batches import ForeignListing, walk
+from embedlog.storage.foreign.batches import ForeignListing, unreadable, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +72,13 @@ class ForeignRange:
             OffsetOutOfRange: `offset` was removed before it was read.
             CorruptRecord: the next batch is damaged, or is missing.
         """
-        self._look_for(offset)
-        yield from walk(
-            self._listing, offset, end_offset, open_at=self._open_at, look_again=self._look_for
-        )
+        try:
+            self._look_for(offset)
+            yield from walk(
+                self._listing, offset, end_offset, open_at=self._open_at, look_again=self._look_for
+            )
+        except OSError as error:
+            raise unreadable(self.topic_partition, error) from error
 
     def _look_for(self, offset: int) -> None:
         start = self.start()

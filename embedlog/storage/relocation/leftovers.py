@@ -47,6 +47,12 @@ def settle(
                 )
 
 
+def is_settled(topic_partition: TopicPartition, managers: Sequence[LogManager]) -> bool:
+    """Whether marks tell which of a partition's logs `settle` keeps."""
+    is_marked = any(_marked(name, topic_partition, managers) for name in _MARKS)
+    return is_marked and len(_topic_ids(managers, topic_partition)) < 2
+
+
 def _settle(
     topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
 ) -> None:

@@ -147,9 +147,12 @@ class Adopter:
     # Steps
 
     def _is_renamed(self, staged: StagedFile, log: Log, now_ms: int) -> bool:
+        stat = staged_layout.staged_file(self._files, self._data, staged.path)
         facts = check_staged(self._files, f"{self._staged}/{staged.path}", staged)
-        return staged.size >= self._renamed_size_min and may_be_renamed(
-            facts, staged, log.config, now_ms
+        return (
+            staged.size >= self._renamed_size_min
+            and stat.name_count == 1  # else its other names would be names of the segment
+            and may_be_renamed(facts, staged, log.config, now_ms)
         )
 
     def _assign(
@@ -289,7 +292,8 @@ class Adopter:
 
     def _remove_staged(self, files: Iterable[StagedFile | Piece]) -> None:
         """Remove the staging directories of these files' jobs."""
-        for job in sorted({file.path.partition("/")[0] for file in files}):
+        is_real = staged_layout.is_real(self._files, self._data, self._staged)
+        for job in sorted({file.path.partition("/")[0] for file in files}) if is_real else ():
             try:
                 remove_tree(self._files, f"{self._staged}/{job}")
             except OSError as error:

@@ -18,20 +18,25 @@ recorded commit.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from errno import ENOTEMPTY
 from types import MappingProxyType
+from typing import Any
 
 from embedlog import errors
 from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import Files, remove_tree
 from embedlog.storage import paths
-from embedlog.storage.staging.manifest import Manifest, Replacement
+from embedlog.storage.events import events
+from embedlog.storage.staging.manifest import EndsRequest, Manifest, Replacement
 from embedlog.storage.staging.manifest import decode as decode_manifest
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.commit_file import PREPARED, Commit, read_last
+from embedlog.storage.state_files.foreign_document import SIZE_MAX, number, read_document, text
 from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 
 DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
+_CODE_MIN = -1
 ANSWER_AGE_MAX_MS = 3_600_000
 """An unread answer is removed after this time."""
 STAGED_AGE_MAX_MS = 7 * 86_400_000
@@ -82,18 +87,23 @@ class Answer(Value):
         ).encode()
 
     @classmethod
-    def decode(cls, content: bytes) -> Answer:
-        from json import loads
-
-        found = loads(content)
-        ranges = {TopicPartition(t, p): (start, end) for t, p, start, end in found["ranges"]}
-        return cls(found["state"], ranges, code=found["code"], message=found["message"])
+    def from_json(cls, found: dict[str, Any], path: str) -> Answer:
+        """Read an answer; `path` is for error messages. Raises CorruptRecord if it is none."""
+        try:
+            ranges = {
+                TopicPartition(text(topic), number(index)): (number(start), number(end))
+                for topic, index, start, end in found["ranges"]
+            }
+            code = number(found["code"], _CODE_MIN)
+            return cls(text(found["state"]), ranges, code=code, message=text(found["message"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptRecord(path, 0, f"no answer: {error!r}") from None
 
 
 # The committer
 
 
-def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
+def leave(files: Files, data: str, manifest: Manifest | Replacement | EndsRequest) -> None:
     """Put a manifest into the inbox."""
     inbox = staged_layout.part(data, staged_layout.INBOX)
     path, content = f"{inbox}/{manifest.id}", manifest.encode()
@@ -115,8 +125,9 @@ def withdraw(files: Files, data: str, id: str) -> bool:
 
 def read_answer(files: Files, data: str, id: str) -> Answer | None:
     """Return the answer to a manifest, None without one; CorruptRecord if it is damaged."""
-    content = read_sealed(files, f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}")
-    return None if content is None else Answer.decode(content)
+    path = f"{staged_layout.part(data, staged_layout.ANSWERS)}/{id}"
+    found = read_document(files, path)
+    return None if found is None else Answer.from_json(found, path)
 
 
 def remove_answer(files: Files, data: str, id: str) -> None:
@@ -138,11 +149,9 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
         for id in staged_layout.names_in(files, data, part):
             path = f"{staged_layout.part(data, part)}/{id}"
             try:
-                content = read_sealed(files, path)
-                if content is not None:
-                    wanted += [file.path for file in decode_manifest(content, path).files]
-            except CorruptRecord:
-                continue  # damaged, so the directory's owner will refuse it
+                wanted += [file.path for file in _read_manifest(files, path).files]
+            except (CorruptRecord, FileNotFoundError):
+                continue  # taken meanwhile; or damaged, so the directory's owner will refuse it
     return any(path.partition("/")[0] == job for path in wanted)
 
 
@@ -166,19 +175,44 @@ def take(files: Files, data: str) -> list[str]:
             files.rename(f"{inbox}/{name}", f"{taken}/{name}")
         except FileNotFoundError:
             continue  # the committer has withdrawn it, or `tidy` has removed the directory
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+            events.warning("%s/%s cannot be taken: %s", inbox, name, error)
+            staged_layout.set_aside(files, data, staged_layout.INBOX, name)
+        except OSError as error:
+            if error.errno != ENOTEMPTY:
+                raise
+            staged_layout.set_aside(files, data, staged_layout.INBOX, name)
     return staged_layout.names_in(files, data, staged_layout.TAKEN)
 
 
-def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
+def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement | EndsRequest:
     """Read a taken manifest; FileNotFoundError without one, CorruptRecord if it is damaged."""
     path = f"{staged_layout.part(data, staged_layout.TAKEN)}/{id}"
-    content = read_sealed(files, path)
-    if content is None:
-        raise FileNotFoundError(2, "no such manifest", path)
-    manifest = decode_manifest(content, path)
+    manifest = _read_manifest(files, path)
     if manifest.id != id:
         raise CorruptRecord(path, 0, f"it is the manifest {manifest.id}")
     return manifest
+
+
+def _read_manifest(files: Files, path: str) -> Manifest | Replacement | EndsRequest:
+    stat = files.stat(path)
+    if stat is not None and (not stat.is_file or stat.size > SIZE_MAX):
+        raise CorruptRecord(path, 0, f"no regular file, or larger than {SIZE_MAX} bytes")
+    content = read_sealed(files, path)
+    if content is None:
+        raise FileNotFoundError(2, "no such manifest", path)
+    return decode_manifest(content, path)
+
+
+def refuse(files: Files, data: str, id: str, what: Answer) -> None:
+    """Answer a taken manifest that cannot be understood, and set it aside for `health`."""
+    answers = staged_layout.part(data, staged_layout.ANSWERS)
+    path, content = f"{answers}/{id}", what.encode()
+    try:
+        staged_layout.inside(files, answers, lambda: write_sealed(files, path, content, sync=False))
+    except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        events.warning("%s cannot be answered: %s", path, error)
+    staged_layout.set_aside(files, data, staged_layout.TAKEN, id)
 
 
 def answer(files: Files, data: str, id: str, what: Answer) -> None:
@@ -195,6 +229,7 @@ def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
     for part, age_max_ms in (
         (staged_layout.ANSWERS, ANSWER_AGE_MAX_MS),
         (staged_layout.STAGED, STAGED_AGE_MAX_MS),
+        (staged_layout.REFUSED, STAGED_AGE_MAX_MS),
     ):
         for name in staged_layout.names_in(files, data, part):
             path = f"{staged_layout.part(data, part)}/{name}"
@@ -209,7 +244,9 @@ def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
 
 def discard(files: Files, data: str, job: str) -> None:
     """Remove the staged files of a job that is given up, if there are any."""
-    remove_tree(files, f"{staged_layout.part(data, staged_layout.STAGED)}/{job}")
+    staged = staged_layout.part(data, staged_layout.STAGED)
+    if staged_layout.is_real(files, data, staged):
+        remove_tree(files, f"{staged}/{job}")
 
 
 def tidy(files: Files, data: str) -> None:
@@ -220,6 +257,7 @@ def tidy(files: Files, data: str) -> None:
         staged_layout.TAKEN,
         staged_layout.ANSWERS,
         staged_layout.PINS,
+        staged_layout.REFUSED,
         "",
     ):
         path = staged_layout.part(data, name) if name else staged_layout.exchange(data)

@@ -15,12 +15,17 @@ The manifest of a replacement names rewritten files, each for one closed segment
 With `roll` it has no files: the owner closes the last segment and begins a new one, so that a later
 replacement can rewrite the closed one. Paths are relative to the staging area; sizes are in bytes,
 counts in records.
+
+A backup asks for the start and the high watermark of every log at one moment:
+
+    {"kind": "ends", "id": 32 hex digits}
 """
 
 from __future__ import annotations
 
 from embedlog.common import TopicPartition, Value
 from embedlog.errors import CorruptRecord
+from embedlog.storage.state_files.foreign_document import decode_document, number, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _REPLACE = "replace"
+_ENDS = "ends"
+_PARTS_MIN = 2
+"""A staged file lies in the directory of its job."""
+_VERSION_MIN = -(1 << 63)
 
 
 class StagedFile(Value):
@@ -89,16 +98,12 @@ class ReplacingFile(Value):
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> ReplacingFile:
         """Read the result of `to_json`, or raise KeyError, TypeError or ValueError."""
-        path, base_offset = _path(found), int(found["base_offset"])
-        size, former_size = int(found["size"]), int(found["former_size"])
-        if size <= 0 or former_size <= 0 or base_offset < 0:
-            raise ValueError(f"{path}: size {size} for {former_size} at offset {base_offset}")
         return cls(
-            path,
-            size=size,
-            base_offset=base_offset,
-            former_size=former_size,
-            fingerprint=str(found["fingerprint"]),
+            _path(found),
+            size=number(found["size"], 1),
+            base_offset=number(found["base_offset"]),
+            former_size=number(found["former_size"], 1),
+            fingerprint=text(found["fingerprint"]),
         )
 
 
@@ -129,23 +134,39 @@ class Replacement(Value):
         )
 
 
-def decode(content: bytes, path: str) -> Manifest | Replacement:
-    """Decode a manifest of either kind; `path` is for error messages.
+class EndsRequest(Value):
+    """A question for the offsets of all logs at one moment, for a backup."""
+
+    id: str
+
+    @property
+    def files(self) -> Sequence[StagedFile]:
+        return ()
+
+    def encode(self) -> bytes:
+        return _encode({"kind": _ENDS, "id": self.id})
+
+
+def decode(content: bytes, path: str) -> Manifest | Replacement | EndsRequest:
+    """Decode a manifest of any kind; `path` is for error messages.
 
     Raises:
         CorruptRecord: the content is no manifest.
     """
-    from json import loads
-
     try:
-        found = loads(content)
+        found = decode_document(content, path)
+    except CorruptRecord as error:
+        raise CorruptRecord(path, 0, f"no manifest: {error.reason}") from None
+    try:
         if found.get("kind") == _REPLACE:
             return _replacement(found)
+        if found.get("kind") == _ENDS:
+            return EndsRequest(text(found["id"]))
         return Manifest(
-            str(found["id"]),
+            text(found["id"]),
             [_staged_file(each) for each in found["files"]],
-            application=str(found["application"]),
-            version=int(found["version"]),
+            application=text(found["application"]),
+            version=number(found["version"], _VERSION_MIN),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptRecord(path, 0, f"no manifest: {error!r}") from None
@@ -158,11 +179,16 @@ def _encode(fields: dict[str, Any]) -> bytes:
 
 
 def _staged_file(found: dict[str, Any]) -> StagedFile:
-    path, size, count = _path(found), int(found["size"]), int(found["count"])
-    if size <= 0 or count <= 0:
-        raise ValueError(f"{path}: size {size}, count {count}")
-    topic_partition = TopicPartition(str(found["topic"]), int(found["partition"]))
-    return StagedFile(topic_partition, path, size=size, count=count)
+    return StagedFile(
+        _partition(found),
+        _path(found),
+        size=number(found["size"], 1),
+        count=number(found["count"], 1),
+    )
+
+
+def _partition(found: dict[str, Any]) -> TopicPartition:
+    return TopicPartition(text(found["topic"]), number(found["partition"]))
 
 
 def _replacement(found: dict[str, Any]) -> Replacement:
@@ -171,16 +197,18 @@ def _replacement(found: dict[str, Any]) -> Replacement:
     if len(set(bases)) != len(bases) or bool(files) == bool(found["roll"]):
         raise ValueError(f"roll {found['roll']}, and files for the segments at {bases}")
     return Replacement(
-        str(found["id"]),
-        TopicPartition(str(found["topic"]), int(found["partition"])),
+        text(found["id"]),
+        _partition(found),
         files,
-        topic_id=str(found["topic_id"]),
+        topic_id=text(found["topic_id"]),
         is_roll=bool(found["roll"]),
     )
 
 
 def _path(found: dict[str, Any]) -> str:
-    path = found["path"]
-    if type(path) is not str or path.startswith("/") or ".." in path.split("/"):
-        raise ValueError(f"path {path!r} leaves the staging area")
+    """Return the path of a file in a job's directory; ValueError if it may leave the directory."""
+    path = text(found["path"])
+    parts = path.split("/")
+    if len(parts) < _PARTS_MIN or "\0" in path or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError(f"path {path!r} leaves the staging area, or is no file of a job")
     return path

@@ -37,6 +37,7 @@ class Replacer:
     def __init__(self, runtime: Runtime, data: str, remove: Callable[[list[str]], None]) -> None:
         """`remove` is called with the paths of files to remove."""
         self._files = runtime.files
+        self._data = data
         self._staged = staged_layout.part(data, staged_layout.STAGED)
         self._remove = remove
         self._pending: tuple[Log, _Ready] | None = None
@@ -133,6 +134,7 @@ class Replacer:
         self, output: CleanedOutput, file: ReplacingFile, former: Segment, before: SegmentFacts
     ) -> SegmentFacts:
         path = f"{self._staged}/{file.path}"
+        staged_layout.staged_file(self._files, self._data, file.path)
         after = SegmentFacts(former.base_offset)
         staged = self._files.open(path, writable=False)
         try:

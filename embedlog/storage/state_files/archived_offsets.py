@@ -22,7 +22,8 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.state_files import partition_metadata
-from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.foreign_document import number, read_document, text
+from embedlog.storage.state_files.sealed_file import write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,13 +96,11 @@ def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
 
 def read_archive(files: Files, path: str) -> list[tuple[TopicPartition, int, str]]:
     """Return the (partition, offset, topic id) entries of one file; none if it is missing."""
-    from json import loads
-
+    told = read_document(files, path)
     try:
-        told = loads(read_sealed(files, path) or b'{"offsets": []}')
         return [
-            (TopicPartition(str(topic), int(partition)), int(offset), str(topic_id))
-            for topic, partition, offset, topic_id in told["offsets"]
+            (TopicPartition(text(topic), number(partition)), number(offset), text(topic_id))
+            for topic, partition, offset, topic_id in (() if told is None else told["offsets"])
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptRecord(path, 0, str(error)) from None

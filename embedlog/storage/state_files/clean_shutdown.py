@@ -50,17 +50,27 @@ def was_written_in_this_boot(files: Files, directory: str) -> bool:
     that owner found the directory after a loss of power and did not complete the recovery: the file
     UNRECOVERED marks this until `end_recovery`.
 
-    Requires: the lock is not taken yet, because the lock file then names the new owner.
+    Requires: the lock file does not name a new owner yet.
     """
-    lock_path, unrecovered = f"{directory}/{LOCK}", f"{directory}/{UNRECOVERED}"
+    return _names_this_boot(files, directory) and (files.stat(f"{directory}/{UNRECOVERED}") is None)
+
+
+def begin_recovery(files: Files, directory: str) -> None:
+    """Mark a directory after a loss of power, until `end_recovery`.
+
+    The mark is not synced: after another loss of power the lock file names an earlier boot, which
+    suffices. Requires: the directory had a lock file, which does not name the new owner yet.
+    """
+    if not _names_this_boot(files, directory) and not holds_marker(files, directory):
+        files.open(f"{directory}/{UNRECOVERED}", create=True).close()
+
+
+def _names_this_boot(files: Files, directory: str) -> bool:
     try:
-        is_same = files.boot_id != "" and files.boot_id.encode() in files.read(lock_path).split()
+        owner = files.read(f"{directory}/{LOCK}")
     except FileNotFoundError:
         return False
-    if not is_same and not holds_marker(files, directory):
-        # No sync: after another loss of power the lock file names an earlier boot, which suffices.
-        files.open(unrecovered, create=True).close()
-    return is_same and files.stat(unrecovered) is None
+    return files.boot_id != "" and files.boot_id.encode() in owner.split()
 
 
 def note_power_loss(files: Files, directory: str) -> None:

@@ -298,12 +298,12 @@ def _decode(content: bytes, path: str) -> tuple[Commit, dict[str, list[int]]]:
     _, _, second = content.partition(b"\n")
     try:
         return _decode_first(content, path), loads(second)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptRecord(path, 0, f"not a record of commits: {error!r}") from None
 
 
 def _decode_first(content: bytes, path: str) -> Commit:
     try:
         return Commit.decode(content.partition(b"\n")[0])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CorruptRecord(path, 0, f"not a record of a commit: {error!r}") from None

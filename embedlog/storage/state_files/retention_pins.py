@@ -20,7 +20,8 @@ from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.state_files import staged_layout
-from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.foreign_document import number, read_document, text
+from embedlog.storage.state_files.sealed_file import write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,28 +85,50 @@ def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int
     """
     directory = staged_layout.part(data, staged_layout.PINS)
     found: dict[TopicPartition, int] = {}
+    if not staged_layout.is_real(files, data, directory):
+        return found
     try:
         names = files.list(directory)
     except (FileNotFoundError, NotADirectoryError):
         return found
-    from json import loads
-
     for name in names:
         path = f"{directory}/{name}"
         if name.endswith(paths.TEMPORARY):
             continue
         try:
-            pin = loads(read_sealed(files, path) or b"{}")
-            if not 0 < pin.get("expires_ms", 0) - wall_ms <= TIMEOUT_MAX_MS:
-                _remove(files, path)
-                continue
-            for topic, partition, offset in pin["offsets"]:
-                each = TopicPartition(topic, partition)
-                found[each] = min(offset, found.get(each, offset))
-        except (CorruptRecord, KeyError, TypeError, ValueError) as error:
-            events.warning("%s pins nothing: %s", path, error)
+            expires_ms, offsets = _read(files, path)
+        except CorruptRecord as error:
+            events.warning("%s pins nothing: %s", ascii(path), error)
+            _set_aside(files, data, name)
+            continue
+        if not 0 < expires_ms - wall_ms <= TIMEOUT_MAX_MS:
             _remove(files, path)
+            continue
+        for each, offset in offsets:
+            found[each] = min(offset, found.get(each, offset))
     return found
+
+
+def _read(files: Files, path: str) -> tuple[int, list[tuple[TopicPartition, int]]]:
+    """Return when a pin expires, 0 if it was removed meanwhile, and its offsets."""
+    pin = read_document(files, path)
+    if pin is None:
+        return 0, []
+    try:
+        offsets = [
+            (TopicPartition(text(topic), number(partition)), number(offset))
+            for topic, partition, offset in pin["offsets"]
+        ]
+        return number(pin["expires_ms"]), offsets
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptRecord(path, 0, f"no pin: {error!r}") from None
+
+
+def _set_aside(files: Files, data: str, name: str) -> None:
+    try:
+        staged_layout.set_aside(files, data, staged_layout.PINS, name)
+    except OSError as error:
+        events.debug("%s cannot be set aside: %s", ascii(name), error)
 
 
 def _remove(files: Files, path: str) -> None:

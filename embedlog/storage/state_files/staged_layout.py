@@ -7,6 +7,7 @@
     .exchange/taken/<id>              manifests that the owner works on
     .exchange/answers/<id>            the outcome of each manifest
     .exchange/pins/<id>               offsets that retention keeps for a while
+    .exchange/refused/<part>-<id>     manifests and pins that the owner could not understand
 
 `.exchange` exists only while it is used: Apache Kafka refuses a data directory that holds a
 directory which is no partition's. It tolerates the file `embedlog-commit`.
@@ -14,7 +15,8 @@ directory which is no partition's. It tolerates the file `embedlog-commit`.
 
 from __future__ import annotations
 
-from embedlog.runtime.files import Files, make_directory
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import Files, FileStat, make_directory, parent, remove_tree
 from embedlog.storage import paths
 
 TYPE_CHECKING = False
@@ -30,7 +32,11 @@ INBOX = "inbox"
 TAKEN = "taken"
 ANSWERS = "answers"
 PINS = "pins"
+REFUSED = "refused"
 _ATTEMPTS = 100
+_REFUSED_MAX = 100
+"""Further refused files are removed."""
+_NAME_SIZE_MAX = 200
 
 
 def commit_file(data: str) -> str:
@@ -56,6 +62,8 @@ def has_manifests(files: Files, data: str) -> bool:
 def names_in(files: Files, data: str, name: str) -> list[str]:
     """Return the names of the complete files in one part of the exchange; [] if it is missing."""
     try:
+        if not is_real(files, data, part(data, name)):
+            return []
         names = files.list(part(data, name))
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -75,3 +83,47 @@ def inside(files: Files, directory: str, make: Callable[[], T], *, sync: bool = 
         except (FileNotFoundError, FileExistsError):
             continue  # FileExistsError: the directory existed, and was gone at the second look
     return make()
+
+
+def is_real(files: Files, data: str, path: str) -> bool:
+    """Whether `path`, a directory in the exchange, and those above it are directories, not links.
+
+    Otherwise a path in it may lead anywhere.
+    """
+    while len(path) > len(data):
+        stat = files.stat(path)
+        if stat is None or not stat.is_directory:
+            return False
+        path = parent(path)
+    return True
+
+
+def staged_file(files: Files, data: str, path: str) -> FileStat:
+    """Return the facts of a staged file; `path` is relative to the staging area.
+
+    Raises:
+        CorruptRecord: it is missing, no regular file, or reached through a link.
+    """
+    whole = f"{part(data, STAGED)}/{path}"
+    stat = files.stat(whole)
+    if stat is None or not stat.is_file or not is_real(files, data, parent(whole)):
+        raise CorruptRecord(whole, 0, "missing, no regular file, or reached through a link")
+    return stat
+
+
+def set_aside(files: Files, data: str, name: str, id: str) -> None:
+    """Move a file that cannot be used out of one part of the exchange; `health` lists it then.
+
+    Raises:
+        OSError: it can be neither moved nor removed.
+    """
+    path, refused = f"{part(data, name)}/{id}", part(data, REFUSED)
+    target = f"{refused}/{name}-{id[:_NAME_SIZE_MAX]}"
+    if len(names_in(files, data, REFUSED)) < _REFUSED_MAX and files.stat(target) is None:
+        inside(files, refused, lambda: files.rename(path, target))
+        return
+    stat = files.stat(path)
+    if stat is not None and stat.is_directory:
+        remove_tree(files, path)
+    else:
+        files.remove(path)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from embedlog.spark.sink.options import check_schema, parse
 from embedlog.spark.sink.writers import BatchWriter, StreamWriter
 
-GOOD = {"path": "p", "topic": "t"}
+GOOD = {"path": "/p", "topic": "t"}
 
 
 def _schema(text: str) -> StructType:
@@ -54,10 +54,10 @@ def test_options_that_cannot_be_used_are_refused(options: dict[str, str], text: 
 
 def test_options_are_taken_in_any_case() -> None:
     found = parse(
-        {"PATH": "p", "Topic": "t", "TXNAPPID": "a", "txnversion": "7", "Kafka.Batch.Size": "100"}
+        {"PATH": "/p", "Topic": "t", "TXNAPPID": "a", "txnversion": "7", "Kafka.Batch.Size": "100"}
         | {"kafka.compression.type": "zstd", "kafka.compression.zstd.level": "9"}
     )
-    assert (found.path, found.topic, found.application, found.version) == ("p", "t", "a", 7)
+    assert (found.path, found.topic, found.application, found.version) == ("/p", "t", "a", 7)
     assert (found.batch_size, found.codec, found.level) == (100, 4, 9)
 
 
@@ -67,7 +67,7 @@ def test_unknown_options_are_warned_of_with_the_nearest_name() -> None:
 
 
 def test_a_path_goes_before_servers() -> None:
-    assert parse({"path": "p", "kafka.bootstrap.servers": "h:1"}).path == "p"
+    assert parse({"path": "/p", "kafka.bootstrap.servers": "h:1"}).path == "/p"
     assert parse({"kafka.bootstrap.servers": "h:1"}).servers == "h:1"
 
 

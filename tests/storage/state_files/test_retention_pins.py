@@ -111,7 +111,9 @@ def test_a_pin_has_a_time_out_of_at_most_a_day(timeout_ms: int) -> None:
         RetentionPin(sim_runtime(), DATA, {PARTITION: 0}, timeout_ms)
 
 
-def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were() -> None:
+def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     runtime, manager, log = _owner()
     with RetentionPin(runtime, DATA, {PARTITION: 2}, 10 * INTERVAL_MS):
         assert manager.pins.read(runtime.clock.wall_ms()) == {PARTITION: 2}
@@ -127,3 +129,11 @@ def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were() -> None:
         files.list = refuse
         _retain(runtime, manager)
         assert log.offsets.log_start_offset == 2
+        for _ in range(3):
+            assert manager.pins.read(runtime.clock.wall_ms()) == {PARTITION: 2}
+        assert caplog.text.count("the pins of readers cannot be read") == 1
+        files.list = listed
+        manager.pins.read(runtime.clock.wall_ms())
+        files.list = refuse
+        manager.pins.read(runtime.clock.wall_ms())
+        assert caplog.text.count("the pins of readers cannot be read") == 2

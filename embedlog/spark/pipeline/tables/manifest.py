@@ -38,11 +38,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from embedlog.errors import CorruptRecord, DirectoryLocked, TimedOut
+from embedlog.logger import Logger
 from embedlog.runtime import Runtime, real_runtime
 from embedlog.runtime.files import make_directory, parent, write_whole
 from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.errors import TableConflict
 from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, parse_partition
+
+_log = Logger("spark")
 
 CHECKPOINT_EVERY = 16
 DELETE_AFTER_MS = 3_600_000
@@ -212,13 +215,30 @@ class ManifestTable:
     def _delete_removed(self, state: TableState, now_ms: int) -> list[str]:
         deleted = [p for p, since in state.removed.items() if now_ms - since >= DELETE_AFTER_MS]
         for path in deleted:
-            whole = f"{self.path}/{path}"
-            if self._files.stat(whole) is not None:
-                self._files.remove(whole)
-            directory = parent(whole)
-            if self._files.stat(directory) is not None and not self._files.list(directory):
-                self._files.remove(directory)
+            self._delete(path)
         return deleted
+
+    def _delete(self, path: str) -> None:
+        """Delete a file of the table, and its directory if it is empty.
+
+        A commit is a file that others may have written: a path that leads out of the table, or
+        through a link, is left alone.
+        """
+        whole = f"{self.path}/{path}"
+        parts = path.split("/")
+        is_inside = {"", ".", ".."}.isdisjoint(parts) and "\0" not in path
+        above = [parent(whole)] if is_inside else []
+        while above and len(above[-1]) > len(self.path):
+            above.append(parent(above[-1]))
+        stats = [self._files.stat(each) for each in above[:-1]]
+        if not is_inside or not all(stat is None or stat.is_directory for stat in stats):
+            _log.warning("%s: %r is no file of the table, and is not deleted", self.path, path)
+            return
+        stat = self._files.stat(whole)
+        if stat is not None and stat.is_file:
+            self._files.remove(whole)
+        if stats and stats[0] is not None and not self._files.list(above[0]):
+            self._files.remove(above[0])
 
     def _entry(self, file: DataFile) -> dict[str, Any]:
         return {
