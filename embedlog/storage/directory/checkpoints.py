@@ -82,6 +82,7 @@ class Checkpoints:
         self._written[HIGH_WATERMARKS] = dict(self._high_watermarks)
         self._forgotten: set[TopicPartition] = set()
         """Logs whose entries are dropped, but may still be in the files."""
+        self._forget_deleted(set(found))
 
     def fill(self, opening: Opening) -> None:
         """Set the facts of `opening` that the checkpoints have, before its log is opened."""
@@ -105,19 +106,28 @@ class Checkpoints:
         Return whether the files may still have entries of the log. If so, call `write_positions`
         before the new log is made: otherwise, after a crash, the new log gets the old entries.
         """
-        for offsets in (
+        for offsets in self._all():
+            if offsets.pop(topic_partition, None) is not None:
+                self._forgotten.add(topic_partition)
+        if self._told_start_offsets is not None:
+            self._told_start_offsets.pop(topic_partition, None)
+        return topic_partition in self._forgotten
+
+    def _forget_deleted(self, present: set[TopicPartition]) -> None:
+        """Drop the entries of logs that a killed process had deleted or moved away."""
+        for offsets in self._all():
+            for topic_partition in offsets.keys() - present:
+                self.forget(topic_partition)
+
+    def _all(self) -> tuple[dict[TopicPartition, int], ...]:
+        return (
             self._recovery_points,
             self._start_offsets,
             self._high_watermarks,
             self._cleaned,
             self._told_cleaned,
             self._gaps,
-        ):
-            if offsets.pop(topic_partition, None) is not None:
-                self._forgotten.add(topic_partition)
-        if self._told_start_offsets is not None:
-            self._told_start_offsets.pop(topic_partition, None)
-        return topic_partition in self._forgotten
+        )
 
     def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
         """Store that a log, after a salvage, may have gaps and ends at `end_offset`.
@@ -144,6 +154,7 @@ class Checkpoints:
         """
         if self._written.get(GAPS) == self._gaps:
             return False
+        self._written.pop(GAPS, None)  # a failed call may have replaced the file
         gaps.write_gaps(self._files, self._directory, self._gaps)
         self._written[GAPS] = dict(self._gaps)
         return True
@@ -219,6 +230,7 @@ class Checkpoints:
         """Replace the file; return False if it has this content already."""
         if self._written.get(name) == offsets:
             return False
+        self._written.pop(name, None)  # a failed call may have replaced one of the two files
         path = f"{self._directory}/{name}"
         if name in _SEALED:
             content = encode_offsets(offsets)
