@@ -42,7 +42,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._columns: tuple[list[int], list[int]] = ([], [])
-        """Epochs and their start offsets, oldest first; no list is changed after its publication."""
+        """Epochs and their start offsets, oldest first; no published list is changed."""
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
 
