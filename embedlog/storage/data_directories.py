@@ -250,6 +250,11 @@ class DataDirectories:
         for manager in self.managers:
             manager.configure(topic, config)
 
+    def forget(self, topic: str) -> None:
+        """Forget the configuration of a deleted topic."""
+        for manager in self.managers:
+            manager.forget(topic)
+
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files: see `LogManager.delete`."""
         with self._lock:  # so that no `hand_over` moves the log meanwhile

@@ -180,6 +180,11 @@ class LogManager:
                     with log.lock:
                         log.configure(config)
 
+    def forget(self, topic: str) -> None:
+        """Forget the configuration of a deleted topic."""
+        with self._mutex:
+            self._configs.pop(topic, None)
+
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files, if there are any. Views of its batches stay readable.
 
