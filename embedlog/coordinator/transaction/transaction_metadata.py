@@ -93,6 +93,13 @@ class TransactionMetadata(Value):
         )
 
     @property
+    def size_estimate(self) -> int:
+        """The approximate size of its record, in bytes."""
+        topics = {topic for topic, _ in self.partitions}
+        names_size = len(self.transactional_id) + sum(map(len, topics))
+        return 100 + names_size + 8 * len(topics) + 4 * len(self.partitions)
+
+    @property
     def bumps_epoch(self) -> bool:
         return self.client_version >= FIRST_WITH_EPOCH_BUMP
 
