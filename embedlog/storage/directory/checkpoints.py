@@ -61,8 +61,9 @@ class Checkpoints:
         self._files = files
         self._directory = directory
         self._sync = sync
-        self._written: dict[str, dict[TopicPartition, int]] = {}
-        """Name of a checkpoint -> content of both its forms; no entry while the two differ."""
+        self._written: dict[str, dict[TopicPartition, int] | None] = {}
+        """Name of a checkpoint -> content of both its forms; no entry if the two differ, None after
+        a failed store, which may have replaced one of the two."""
         sealed, text = self._read_both(RECOVERY_POINTS)
         self._recovery_points = sealed.offsets if sealed.exists else text.offsets
         sealed, text = self._read_both(LOG_START_OFFSETS)
@@ -154,7 +155,7 @@ class Checkpoints:
         """
         if self._written.get(GAPS) == self._gaps:
             return False
-        self._written.pop(GAPS, None)  # a failed call may have replaced the file
+        self._written[GAPS] = None
         gaps.write_gaps(self._files, self._directory, self._gaps)
         self._written[GAPS] = dict(self._gaps)
         return True
@@ -175,8 +176,9 @@ class Checkpoints:
                 self._gaps[topic_partition] = log.offsets.gaps_below
             else:
                 self._gaps.pop(topic_partition, None)
-            if log.offsets.log_start_offset > log.segments[0].base_offset or log.chain.doomed:
-                self._start_offsets[topic_partition] = log.offsets.log_start_offset
+            first, start = log.segments[0], log.offsets.log_start_offset
+            if start > first.base_offset or log.chain.doomed or first.file.is_missing:
+                self._start_offsets[topic_partition] = start
             else:
                 self._start_offsets.pop(topic_partition, None)
         is_new = bool(self._gaps or GAPS in self._written) and self.write_gaps()
@@ -230,7 +232,7 @@ class Checkpoints:
         """Replace the file; return False if it has this content already."""
         if self._written.get(name) == offsets:
             return False
-        self._written.pop(name, None)  # a failed call may have replaced one of the two files
+        self._written[name] = None
         path = f"{self._directory}/{name}"
         if name in _SEALED:
             content = encode_offsets(offsets)
