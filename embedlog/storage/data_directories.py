@@ -246,14 +246,9 @@ class DataDirectories:
                 self.keeper.placed(topic_partition, manager.directory.id)
             return log
 
-    def configure(self, topic: str, config: LogConfig) -> None:
+    def configure(self, topic: str, config: LogConfig | None) -> None:
         for manager in self.managers:
             manager.configure(topic, config)
-
-    def forget(self, topic: str) -> None:
-        """Forget the configuration of a deleted topic."""
-        for manager in self.managers:
-            manager.forget(topic)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files: see `LogManager.delete`."""

@@ -1,4 +1,7 @@
-"""More offsets than fit in one batch of `__consumer_offsets`: each operation writes several."""
+"""More offsets than fit in one batch of `__consumer_offsets`.
+
+Deletion and expiry write several batches. One commit is one batch, or is refused, as by Kafka.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import embedlog
 from embedlog.cluster.cluster import Cluster
 from embedlog.testing import SimFiles, sim_runtime
 from tests.coordinator.test_offset_expiry import DAY_MS, RETENTION_MS, Rig
@@ -33,7 +35,8 @@ def make(files: SimFiles | None = None) -> Rig:
 @pytest.fixture
 def rig() -> Iterator[Rig]:
     made = make()
-    assert set(commit_codes(made.ask(commit("g", OFFSETS), 9)).values()) == {0}
+    for offset in OFFSETS.items():
+        assert set(commit_codes(made.ask(commit("g", dict([offset])), 9)).values()) == {0}
     assert made.fetch() == OFFSETS
     yield made
     made.cluster.close()
@@ -50,8 +53,10 @@ def _again(rig: Rig) -> dict[Any, int]:
         again.cluster.close()
 
 
-def test_many_offsets_are_committed(rig: Rig) -> None:
-    assert _again(rig) == OFFSETS
+def test_many_offsets_of_one_commit_are_refused_together(rig: Rig) -> None:
+    answer = rig.ask(commit("g", dict.fromkeys(OFFSETS, 7)), 9)
+    assert set(commit_codes(answer).values()) == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert rig.fetch() == _again(rig) == OFFSETS
 
 
 def test_many_offsets_are_deleted(rig: Rig) -> None:
@@ -77,26 +82,6 @@ def test_many_offsets_go_with_their_group(rig: Rig) -> None:
     (answer,) = rig.ask(DeleteGroupsRequest(groups_names=["g"])).results
     assert answer.error_code == 0
     assert rig.fetch() == _again(rig) == {}
-
-
-@pytest.mark.parametrize("commits", [True, False])
-def test_many_offsets_of_a_transaction_count_together_or_not_at_all(commits: bool) -> None:
-    with embedlog.open(config=SETTINGS) as cluster:
-        cluster.create_topic("many", COUNT)
-        with (
-            cluster.consumer(group_id="g") as consumer,
-            cluster.producer(transactional_id="t") as producer,
-        ):
-            producer.init_transactions()
-            producer.begin_transaction()
-            producer.send_offsets_to_transaction(OFFSETS, consumer.group_metadata())
-            if commits:
-                producer.commit_transaction()
-            else:
-                producer.abort_transaction()
-            found = consumer.committed(list(OFFSETS))
-            expected = OFFSETS if commits else dict.fromkeys(OFFSETS)
-            assert {key: each and each.offset for key, each in found.items()} == expected
 
 
 def test_records_that_no_batch_can_hold_are_refused_and_logged(

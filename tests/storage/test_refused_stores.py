@@ -7,7 +7,7 @@ again, background work catches up: then a reopened log has the state that was in
     leader epochs                  memory, file                        marked, stored again
     published offset               memory, file                        marked, stored again
     log start offset, gaps         memory, checkpoint                  undone
-    synced and cleaned offset      lowered before a truncation         stored again by the checkpoint
+    synced and cleaned offset      lowered before a truncation         stored again later
     segments, batches              file, memory                        nothing has changed
     producers                      memory; the snapshot is a hint      replayed
     topic id                       file, memory                        nothing has changed

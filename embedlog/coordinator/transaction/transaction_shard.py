@@ -39,9 +39,9 @@ class TransactionShard:
     """One loaded shard. Requires for every method: the shard's lock.
 
     `when_decided(shard, transaction)` is called, without the lock, for every transaction whose
-    partitions need markers; instead of it `when_many_decided` for those that are found at loading
-    or have timed out. `when_free(id)` is called, without the lock, when an id has no pending
-    transition any more. `id_count` counts the ids of all loaded shards of the broker.
+    partitions need markers. Loading and time-outs may find many such transactions and call
+    `when_many_decided` instead. `when_free(id)` is called, without the lock, when an id has no
+    pending transition any more. `id_count` counts the ids of all loaded shards of the broker.
     """
 
     def __init__(

@@ -164,9 +164,12 @@ class LogManager:
                 raise errors.KafkaStorageError(message) from error
             return log
 
-    def configure(self, topic: str, config: LogConfig) -> None:
-        """Set the configuration of a topic's logs, present and future."""
+    def configure(self, topic: str, config: LogConfig | None) -> None:
+        """Set the configuration of a topic's logs, present and future; None for a deleted topic."""
         with self._mutex:
+            if config is None:
+                self._configs.pop(topic, None)
+                return
             former = self._configs.get(topic)
             self._configs[topic] = config
             if config.durability == "fsync" and former and former.durability != "fsync":
@@ -179,11 +182,6 @@ class LogManager:
                 if topic_partition[0] == topic:
                     with log.lock:
                         log.configure(config)
-
-    def forget(self, topic: str) -> None:
-        """Forget the configuration of a deleted topic."""
-        with self._mutex:
-            self._configs.pop(topic, None)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files, if there are any. Views of its batches stay readable.

@@ -137,8 +137,7 @@ class OffsetCommit:
                 value = self._value(partition, now_ms)
                 records.append(offset_record(request.group_id, name, asked.partition_index, value))
             answers.append(_answer(topic, codes))
-        # Each offset is right without the others, and a group may have more than fit in a batch.
-        return Result(records, self.response(answers), producer=self.producer, is_atomic=False)
+        return Result(records, self.response(answers), producer=self.producer)
 
     def _value(self, partition: _Partition, now_ms: int) -> OffsetCommitValue:
         asked = partition.asked
