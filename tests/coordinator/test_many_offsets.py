@@ -19,12 +19,12 @@ from wire.schemas.delete_groups import DeleteGroupsRequest
 from wire.schemas.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 COUNT = 100
-SETTINGS = {"message.max.bytes": "3000", "offsets.topic.num.partitions": "1"}
+SETTINGS = {"message.max.bytes": "1000", "offsets.topic.num.partitions": "1"}
 OFFSETS: dict[Any, int] = {("many", number): number + 1 for number in range(COUNT)}
 
 
 def make(files: SimFiles | None = None) -> Rig:
-    """Return a cluster whose batches are at most 3,000 bytes, with a topic of many partitions."""
+    """Return a cluster whose batches are at most 1,000 bytes, with a topic of many partitions."""
     runtime = sim_runtime(seed=3, files=files)
     rig = Rig(Cluster("data", SETTINGS, runtime=runtime), runtime)
     if "many" not in rig.cluster.topics:
