@@ -216,6 +216,8 @@ class MetadataPublisher:
             for topic in delta.deleted:
                 for partition in topic.partitions:
                     self._remove(TopicPartition(topic.name, partition.partition))
+                self._log_manager.configure(topic.name, None)
+            self._throttle(image, (topic.name for topic in delta.deleted))
             added = [(topic, range(len(topic.partitions))) for topic in delta.created]
             # Apply all settings before the first log is made: if the disk refuses a log, its topic
             # and the topics after it still have their settings when their logs are made later.

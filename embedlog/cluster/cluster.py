@@ -67,6 +67,10 @@ _EMBEDDED = {
     _REBALANCE_DELAY: "0",
     # Without this the first record to a topic costs 80 ms, the client's pause between two requests.
     "embedlog.auto.create.topics.await": "true",
+    # Full segments alone are compacted, and a start reads the rest: by Kafka's default 100 MiB of
+    # one queue's commits.
+    "offsets.topic.segment.bytes": str(2 << 20),
+    "transaction.state.log.segment.bytes": str(2 << 20),
 }
 """Defaults of `open` that differ from Kafka's."""
 

@@ -57,8 +57,11 @@ _log = Logger("coordinator")
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)
 _BATCH_SIZE = 256 << 10
-"""Largest size of the keys and values in a batch, if a result may span several batches. It is far
-below the log's limit."""
+"""Largest size of the records in a batch, if a result may span several batches. It is far below the
+default of the log's limit."""
+_BATCH_OVERHEAD = 100
+_RECORD_OVERHEAD = 32
+"""Upper bounds for the header of a batch, and for the parts of a record beside key and value."""
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -276,6 +279,9 @@ class CoordinatorRuntime(Generic[S]):
                 write.is_committed = True
                 write.appended(None)
         except EmbedlogError as error:
+            if isinstance(error, KafkaError) and error.code == ErrorCode.MESSAGE_TOO_LARGE:
+                count, partition = len(result.records), slot.partition.topic_partition
+                _log.warning("%s: an operation has %d records: %s", partition, count, error)
             refusal = as_coordinator_error(error)
             write.appended(refusal)
             raise refusal from error
@@ -300,39 +306,45 @@ class CoordinatorRuntime(Generic[S]):
         producer = result.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         verification = None if producer is None else producer.verification
-        for batch, records in self._batches(result, wall_ms):
+        for batch, records in self._batches(result, wall_ms, partition.log.config.batch_size_max):
             first_offset = _write_batch(slot, batch, wall_ms, verification=verification)
             if result.is_replayed:
                 for offset, record in enumerate(records, first_offset):
                     shard.replay(record, offset=offset, producer_id=producer_id)
 
     def _batches(
-        self, result: Result[T], wall_ms: int
+        self, result: Result[T], wall_ms: int, size_max: int
     ) -> Iterator[tuple[bytes, Sequence[CoordinatorRecord]]]:
-        """Yield (batch, its records): one batch, or several if the result need not be atomic."""
+        """Yield (batch, its records): one batch, or several if the result need not be atomic.
+
+        `size_max` is the largest batch that the log takes.
+        """
+        size_max = min(_BATCH_SIZE, size_max - _BATCH_OVERHEAD)
         keys: list[bytes] = []
         values: list[bytes | None] = []
-        size = first = 0
+        parts = [(0, keys, values)]
+        size = 0
         for index, record in enumerate(result.records):
             key, value = self._record_format.encode(record)
-            size += len(key) + (0 if value is None else len(value))
-            if size > _BATCH_SIZE and keys and not result.is_atomic:
-                batch = build_batch(values, keys=keys, timestamps=wall_ms, codec=self._codec)
-                yield batch, result.records[first:index]
-                keys, values, size, first = [], [], 0, index
+            size_of_one = _RECORD_OVERHEAD + len(key) + (0 if value is None else len(value))
+            size += size_of_one
+            if size > size_max and keys and not result.is_atomic:
+                keys, values, size = [], [], size_of_one
+                parts.append((index, keys, values))
             keys.append(key)
             values.append(value)
         producer = result.producer
-        batch = build_batch(
-            values,
-            keys=keys,
-            timestamps=wall_ms,
-            codec=self._codec,
-            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
-            producer_epoch=-1 if producer is None else producer.producer_epoch,
-            transactional=producer is not None,
-        )
-        yield batch, result.records[first:]
+        for first, keys, values in parts:
+            batch = build_batch(
+                values,
+                keys=keys,
+                timestamps=wall_ms,
+                codec=self._codec,
+                producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+                producer_epoch=-1 if producer is None else producer.producer_epoch,
+                transactional=producer is not None,
+            )
+            yield batch, result.records[first : first + len(keys)]
 
     def _await_commit(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         from embedlog.coordinator.delayed_commit import DelayedCommit

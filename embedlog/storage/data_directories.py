@@ -248,7 +248,7 @@ class DataDirectories:
                 self.keeper.placed(topic_partition, manager.directory.id)
             return log
 
-    def configure(self, topic: str, config: LogConfig) -> None:
+    def configure(self, topic: str, config: LogConfig | None) -> None:
         for manager in self.managers:
             manager.configure(topic, config)
 

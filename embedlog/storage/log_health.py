@@ -64,6 +64,9 @@ class LogHealth:
         if isinstance(self.failure, CorruptRecord):
             raise again(self.failure)
 
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
     def retire(self, reason: BaseException) -> None:
         """Refuse writes from now on because the log was closed or deleted: nothing has failed."""
         if self.failure is None:

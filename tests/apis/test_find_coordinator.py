@@ -92,5 +92,5 @@ def test_the_coordinators_topic_is_made_with_its_settings(cluster: Cluster) -> N
     assert image.topic_configs["__consumer_offsets"] == {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        "segment.bytes": "104857600",
+        "segment.bytes": "2097152",
     }

@@ -318,3 +318,18 @@ def test_retention_starts_and_recurs_by_the_settings() -> None:
             runtime.clock.advance(1_001)
             runtime.scheduler.run_due(runtime.clock.monotonic_ms())
             assert log.offsets.log_start_offset == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"), [({}, 2 << 20), ({"offsets.topic.segment.bytes": "5000000"}, 5_000_000)]
+)
+def test_segments_of_committed_offsets_are_small_unless_a_setting_says_otherwise(
+    config: dict[str, str], expected: int
+) -> None:
+    with embedlog.open(config=config) as cluster:
+        cluster.create_topic("t", 1)
+        with cluster.consumer(group_id="g") as consumer:
+            consumer.commit({("t", 0): 0})
+        logs = cluster.broker().core.log_manager.first.logs()
+        (offsets,) = (each for each in logs if each.topic_partition.topic == "__consumer_offsets")
+        assert offsets.config.segment_bytes == expected

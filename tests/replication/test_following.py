@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from errno import ENOSPC
 
 import pytest
 
 from embedlog.common import TopicPartition
 from embedlog.replication.fetch_sessions import FetchSessions
+from embedlog.storage.state_files.leader_epochs import read_epochs
 from tests.replication.brokers import TOPIC, Brokers
 from wire.schemas.fetch import FetchRequest
 
@@ -174,6 +176,59 @@ def test_a_former_leader_cuts_what_was_not_replicated(make_brokers: MakeBrokers)
     assert brokers[1].values() == brokers[2].values() == brokers[3].values() == [b"kept", b"new"]
     assert sorted(brokers.state().isr) == [1, 2, 3]
     assert brokers[1].partition().log.epochs.cache.entries == [(0, 0), (1, 1)]
+
+
+def test_a_full_disk_at_the_end_of_a_term_does_not_keep_a_follower_from_catching_up(
+    make_brokers: MakeBrokers,
+) -> None:
+    brokers = make_brokers()
+    brokers.controller.create(1, 2, 3)
+    brokers.append(1, b"kept")
+    brokers.run(600)
+    brokers.controller.elect(2)
+    brokers.run(600)
+    epochs, files = brokers[2].partition().log.epochs, brokers[2].files
+    assert epochs.cache.entries == [(0, 0), (1, 1)]
+    files.fail(files.calls, ENOSPC, forever=True)
+    brokers.controller.elect(1)
+    brokers.run(2_000)
+    assert epochs.cache.entries == [(0, 0)]
+    assert sorted(brokers.state().isr) == [1, 2, 3], "there is nothing that it must write"
+    files.heal()
+    (told,) = brokers[2].logs.health()
+    assert told.subject == f"{PARTITION}: leader epochs"
+    brokers.append(1, b"new")
+    brokers.run(2_000)
+    assert brokers[2].values() == [b"kept", b"new"]
+    assert not brokers[2].logs.health()
+    assert epochs.cache.entries == [(0, 0), (2, 1)]
+    reopened = read_epochs(files.survivor(), brokers[2].partition().log.directory)
+    assert reopened is not None
+    assert reopened.entries == epochs.cache.entries
+
+
+def test_a_log_without_epochs_is_cut_before_it_is_fetched_into_though_the_disk_was_full(
+    make_brokers: MakeBrokers,
+) -> None:
+    brokers = make_brokers(replica_lag_time_max_ms=500)
+    brokers.controller.create(1, 2)
+    brokers.append(1, b"kept")
+    brokers.run(600)
+    brokers.isolate(1)
+    brokers.append(1, b"lost")
+    brokers.controller.elect(2, isr=(2,))
+    brokers.append(2, b"new 1")
+    brokers.append(2, b"new 2")
+    log, files = brokers[1].partition().log, brokers[1].files
+    log.epochs.clear()  # as of a log without records of the present format
+    log.epochs.store()
+    files.fail(files.calls, ENOSPC, forever=True)
+    brokers.heal()
+    brokers.controller.tell_all(1)
+    brokers.run(5_000)
+    files.heal()
+    brokers.run(5_000)
+    assert brokers[1].values() == brokers[2].values() == [b"kept", b"new 1", b"new 2"]
 
 
 @pytest.mark.parametrize("is_new", [False, True])

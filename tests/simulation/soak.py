@@ -10,14 +10,24 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
+from tests.simulation.soundness import verified
+
 SOAK_COUNT = 100_000
 EVERY = 1000
+
+
+class Stoppable(Protocol):
+    """The brokers of a story."""
+
+    def stop(self) -> object:
+        """Close them."""
 
 
 class Told(Protocol):
     """The steps of a story, and their outcome."""
 
     told: list[str]
+    world: Stoppable
 
     def tell(self) -> None: ...
     def broken(self) -> list[str]: ...
@@ -54,9 +64,15 @@ def soak(usage: str | None, make: Callable[[int], Told]) -> None:
 
 
 def judged(story: Told) -> list[str]:
-    """Tell a story and return the promises that it broke. An exception breaks them as well."""
-    try:
-        story.tell()
-    except Exception as error:
-        return [repr(error)]
-    return story.broken()
+    """Tell a story and return the promises that it broke.
+
+    An exception breaks them as well, and so does damage that `verify` finds in a directory.
+    """
+    with verified() as soundness:
+        try:
+            story.tell()
+            broken = story.broken()
+            story.world.stop()
+        except Exception as error:
+            return [repr(error)]
+    return [*broken, *soundness.findings]

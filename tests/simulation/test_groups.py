@@ -11,6 +11,7 @@ from tests.interop.groups.checker import check, owners
 from tests.simulation.classic_member import ClassicMember
 from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.member import SimMember
+from tests.simulation.soak import judged
 from tests.simulation.world import World
 from tests.support.sizes import size
 
@@ -70,6 +71,10 @@ class Story:
             if len(held.get(partition, [])) != 1:
                 found.append(f"in the end {partition} is owned by {held.get(partition)}")
         return found
+
+    def counts(self) -> dict[str, int]:
+        """Return counts for the summary."""
+        return {"members": len(self._members)}
 
     def _join(self, instance: str | None = None) -> None:
         if len(self._alive()) >= MEMBERS_MAX:
@@ -141,6 +146,5 @@ def test_seeds_that_once_broke_a_promise_keep_it(seed: int) -> None:
 def tell_one(seed: int) -> None:
     """Check that the story breaks no promise."""
     story = Story(seed)
-    story.tell()
-    broken = story.broken()
+    broken = judged(story)
     assert not broken, "\n".join([f"seed {seed}", *story.told, *broken])

@@ -413,7 +413,13 @@ def test_background_work_tells_nobody_but_is_shown() -> None:
         manager.tasks.stir()
         manager.tasks.run_once(runtime.clock.monotonic_ms())
     shown = {one.subject.partition(": ")[2]: one for one in manager.health()}
-    assert shown.keys() == {"checkpoint", "high watermarks", "retention"}
+    assert shown.keys() == {
+        "checkpoint",
+        "high watermarks",
+        "leader epochs",
+        "retention",
+        "unsaved",
+    }
     assert all("simulated" in one.reason for one in shown.values())
     assert all(began_ms < one.since_ms <= began_ms + 61_000 for one in shown.values())
     assert log.failure is None

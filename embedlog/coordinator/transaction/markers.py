@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 _log = Logger("coordinator")
 
 _RETRY_MS = 100
+_SENT_AT_ONCE = 10_000
+"""After about this many markers other duties get their turn: the thread may be a client's."""
 
 _AGAIN = frozenset(
     {
@@ -101,19 +103,37 @@ class TransactionMarkers:
 
     def tell(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
         """Send the markers of a decided transaction, and retry until all are written."""
+        self._ask(self._noted(shard, transaction))
+
+    def tell_later(self, shard: TransactionShard, transaction: TransactionMetadata) -> None:
+        """Let this duty do the work of `tell`: there may be many such transactions."""
+        self._noted(shard, transaction)
+        self._scheduler.notify(self)
+
+    def _noted(self, shard: TransactionShard, transaction: TransactionMetadata) -> _Decided:
         key = _key(transaction)
         with self._lock:
             decided = self._decided.get(key)
             if decided is None or decided.shard is not shard:
                 decided = self._decided[key] = _Decided(shard, transaction)
-        self._ask(decided)
+            return decided
 
     def run_once(self, _now_ms: int) -> int | None:
         # Keep `_again` from calling `notify` during this call: that would repeat the call at once,
         # as long as a marker is missing.
         self._runs = True
+        count = 0
         try:
-            for decided in list(self._decided.values()):
+            for key, decided in list(self._decided.items()):
+                if count >= _SENT_AT_ONCE:
+                    return 1
+                if not decided.is_asked:
+                    count += len(decided.untold)
+                    with self._lock:
+                        if self._decided.get(key) is decided:
+                            self._decided[key] = self._decided.pop(
+                                key
+                            )  # others come first next time
                 self._ask(decided)
         finally:
             self._runs = False

@@ -95,6 +95,7 @@ class TransactionCoordinator:
                 context,
                 transaction_version=transaction_version,
                 when_decided=self._markers.tell,
+                when_many_decided=self._markers.tell_later,
                 when_free=purgatory.check_and_complete,
                 id_count=self._id_count,
             ),

@@ -99,6 +99,13 @@ class TransactionMetadata(Value):
         return self.began_ns + self.timeout_ms * 1_000_000 < elapsed_ns
 
     @property
+    def size_estimate(self) -> int:
+        """The approximate size of its record, in bytes."""
+        topics = {topic for topic, _ in self.partitions}
+        names_size = len(self.transactional_id) + sum(map(len, topics))
+        return 100 + names_size + 8 * len(topics) + 4 * len(self.partitions)
+
+    @property
     def bumps_epoch(self) -> bool:
         return self.client_version >= FIRST_WITH_EPOCH_BUMP
 

@@ -16,6 +16,7 @@ from embedlog.coordinator.transaction.transaction_metadata import (
     tombstone,
 )
 from embedlog.runtime.pending import Pending
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _TIMEOUTS = "time-outs"
 _EXPIRY = "expiry"
+_ABORTED_SIZE_MAX = 256 << 10
+"""Transactions that time out together are aborted in batches of about this size."""
 _FIRST_WITH_TAGGED_VALUES = 1
 
 
@@ -36,9 +39,9 @@ class TransactionShard:
     """One loaded shard. Requires for every method: the shard's lock.
 
     `when_decided(shard, transaction)` is called, without the lock, for every transaction whose
-    partitions need markers, including the ones found at loading. `when_free(id)` is called, without
-    the lock, when an id has no pending transition any more. `id_count` counts the ids of all loaded
-    shards of the broker.
+    partitions need markers. Loading and time-outs may find many such transactions and call
+    `when_many_decided` instead. `when_free(id)` is called, without the lock, when an id has no
+    pending transition any more. `id_count` counts the ids of all loaded shards of the broker.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class TransactionShard:
         *,
         transaction_version: Callable[[], int],
         when_decided: WhenDecided,
+        when_many_decided: WhenDecided,
         when_free: Callable[[str], object],
         id_count: Callable[[], int],
     ) -> None:
@@ -56,7 +60,12 @@ class TransactionShard:
         self.transactions: dict[str, TransactionMetadata] = {}
         """Transactional id -> its last committed state."""
         self._pending: set[str] = set()
+        self._aborted_size_max = _ABORTED_SIZE_MAX
+        self._not_aborted: set[str] = set()
+        """Transactional ids whose abort the log has refused since the last time-out interval."""
+        self._is_any_overdue = self._is_aborting = False
         self._when_decided = when_decided
+        self._when_many_decided = when_many_decided
         self._when_free = when_free
         self._id_count = id_count
 
@@ -104,8 +113,16 @@ class TransactionShard:
         return self._transit_all([target], response)
 
     def _transit_all(
-        self, targets: Sequence[TransactionMetadata], response: Any = None
+        self,
+        targets: Sequence[TransactionMetadata],
+        response: Any = None,
+        *,
+        then: Callable[[KafkaError | None], object] | None = None,
     ) -> Result[Any]:
+        """Append all `targets` in one batch, and send the markers of the decided ones.
+
+        `then` is called with the error or None, and sends the markers itself.
+        """
         self._pending.update(target.transactional_id for target in targets)
 
         def when_appended(error: KafkaError | None) -> None:
@@ -113,10 +130,12 @@ class TransactionShard:
                 self._pending.discard(target.transactional_id)
                 if error is None:
                     self.transactions[target.transactional_id] = target
-                    if target.is_prepared:
+                    if target.is_prepared and then is None:
                         self._send_markers(target)
                     elif target.is_over:
                         self._free(target.transactional_id)
+            if then is not None:
+                then(error)
 
         # The end of a version 2 client's transaction follows version 2, even if the cluster's level
         # was lowered meanwhile.
@@ -141,6 +160,16 @@ class TransactionShard:
     def _send_markers(self, decided: TransactionMetadata) -> None:
         self.context.defer(lambda: self._when_decided(self, decided))
 
+    def _send_all_markers(self) -> None:
+        decided = [each for each in self.transactions.values() if each.is_prepared]
+
+        def tell() -> None:
+            for each in decided:
+                self._when_many_decided(self, each)
+
+        if decided:
+            self.context.defer(tell)
+
     def _free(self, transactional_id: str) -> None:
         def announce() -> None:
             self._when_free(transactional_id)
@@ -158,19 +187,61 @@ class TransactionShard:
             self.context.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         )
         self.context.timer.schedule(_TIMEOUTS, interval_ms, self.abort_timed_out)
-        for transaction in self.transactions.values():
-            if transaction.is_prepared:
-                self._send_markers(transaction)
+        self._send_all_markers()
+        self._not_aborted.clear()
+        return self._abort_some()
+
+    def _abort_some(self) -> Result[None]:
+        """Abort timed-out transactions, as many as fit in a batch; then the next ones.
+
+        One batch of all of them could be larger than the log allows, and none would ever be
+        aborted. The markers follow when all transactions are decided.
+        """
         now_ms, elapsed_ns = self.context.wall_ms(), self.context.elapsed_ns()
         version = self.transaction_version()
-        return self._transit_all(
-            [
-                each.fenced(now_ms=now_ms, transaction_version=version)
-                for each in self.transactions.values()
-                if each.is_overdue(now_ms=now_ms, elapsed_ns=elapsed_ns)
-                and self.is_settled(each.transactional_id)
-            ]
-        )
+        targets: list[TransactionMetadata] = []
+        size, is_any_left = 0, False
+        for each in self.transactions.values():
+            transactional_id = each.transactional_id
+            if (
+                each.is_overdue(now_ms=now_ms, elapsed_ns=elapsed_ns)
+                and self.is_settled(transactional_id)
+                and transactional_id not in self._not_aborted
+            ):
+                size += each.size_estimate
+                is_any_left = bool(targets) and size > self._aborted_size_max
+                if is_any_left:
+                    break
+                targets.append(each.fenced(now_ms=now_ms, transaction_version=version))
+        self._is_any_overdue = is_any_left
+
+        def decided(error: KafkaError | None) -> None:
+            if error is not None and len(targets) == 1:
+                self._not_aborted.add(targets[0].transactional_id)
+            elif error is not None:
+                self._aborted_size_max = size // 2
+                self._is_any_overdue = error.code == ErrorCode.UNKNOWN_SERVER_ERROR  # too large
+            if not self._is_any_overdue:
+                self._send_all_markers()
+            elif not self._is_aborting:
+                self.context.defer(self._abort_others)
+
+        return self._transit_all(targets, then=decided)
+
+    def _abort_others(self) -> None:
+        """Repeat `_abort_some` while it leaves overdue transactions. Requires: no lock.
+
+        An interrupt ends this until the next time-out interval.
+        """
+        self._is_aborting = True
+        try:
+            while self._is_any_overdue:
+                pending = self.context.write(lambda shard: shard._abort_some())
+                if not pending.done():
+                    pending.add_callback(lambda _: self._abort_others())
+                    return
+        finally:
+            self._is_aborting = False
 
     def expire(self) -> Result[None]:
         """Delete ids that were not used for transactional.id.expiration.ms.
@@ -220,9 +291,7 @@ class TransactionShard:
             config.transaction_remove_expired_transaction_cleanup_interval_ms,
             self.expire,
         )
-        for transaction in self.transactions.values():
-            if transaction.is_prepared:
-                self._send_markers(transaction)
+        self._send_all_markers()
 
     def unloaded(self, error: KafkaError) -> None:
         """Drop pending transitions; the next broker that loads the log resumes them."""

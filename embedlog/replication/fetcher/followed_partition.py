@@ -25,6 +25,7 @@ class FollowedPartition:
 
     __slots__ = (
         "_delay_ms",
+        "_has_begun",
         "_sent_offset",
         "delayed_until_ms",
         "is_throttled",
@@ -45,22 +46,33 @@ class FollowedPartition:
         self.is_throttled = False
         """Whether the throttle delays the partition."""
         self._delay_ms = 0
+        self._has_begun = False
         self._sent_offset = UNDEFINED
 
     def begin(self) -> None:
         """Prepare the log for fetching: after this call, fetch from its end.
 
-        Epochs without records are removed, because the leader may not know them. A log without
-        epochs may diverge from the leader's log anywhere after its own high watermark, so it is
-        truncated to the high watermark.
+        A call after a successful one does nothing. Epochs without records are removed, because the
+        leader may not know them. A log without epochs may diverge from the leader's log anywhere
+        after its own high watermark, so it is truncated to the high watermark.
+
+        Raises:
+            KafkaStorageError: the disk refuses; fetch nothing before a later call succeeds.
         """
         log = self.partition.log
         with self.partition.lock:
-            if not self.is_current():
+            if self._has_begun or not self.is_current():
                 return
-            log.epochs.truncate_from_end(log.log_end_offset)
+            try:
+                log.epochs.truncate_from_end(log.log_end_offset)
+            except errors.KafkaStorageError:
+                if log.failure is not None:
+                    raise
+                # The disk is full: without new records the follower stays in sync, and the first
+                # append stores the epochs.
             if log.epochs.latest == UNDEFINED:
                 truncate_to(log, log.offsets.high_watermark)
+            self._has_begun = True
 
     def is_current(self) -> bool:
         """Return whether the partition still follows this leader in this term.

@@ -95,14 +95,18 @@ class ReplicaFetcher:
 
     def add(self, followed: FollowedPartition) -> None:
         """Begin to fetch a partition, from the end of its log."""
+        # A newly elected leader is live, so an earlier failure to reach it no longer counts.
+        self._retry_ms = 0
+        self._go_on(followed)
+
+    def _go_on(self, followed: FollowedPartition) -> None:
+        """Fetch a partition from now on, after the preparation of its log."""
         try:
             followed.begin()
         except KafkaError as error:
             self._failed(followed, error)
-            return
-        # A newly elected leader is live, so an earlier failure to reach it no longer counts.
-        self._retry_ms = 0
-        self._session.add(followed)
+        else:
+            self._session.add(followed)
 
     def remove(self, followed: FollowedPartition) -> None:
         followed.delayed_until_ms = -1
@@ -287,7 +291,7 @@ class ReplicaFetcher:
                 self._delay(followed, self._membership.config.replica_fetch_wait_max_ms)
             else:
                 followed.is_throttled = False
-                self._session.add(followed)
+                self._go_on(followed)
 
     def _next_ms(self) -> int | None:
         """Return the time at which a delay or a back-off ends, or None."""

@@ -61,8 +61,9 @@ class Checkpoints:
         self._files = files
         self._directory = directory
         self._sync = sync
-        self._written: dict[str, dict[TopicPartition, int]] = {}
-        """Name of a checkpoint -> content of both its forms; no entry while the two differ."""
+        self._written: dict[str, dict[TopicPartition, int] | None] = {}
+        """Name of a checkpoint -> content of both its forms; no entry if the two differ, None after
+        a failed store, which may have replaced one of the two."""
         sealed, text = self._read_both(RECOVERY_POINTS)
         self._recovery_points = sealed.offsets if sealed.exists else text.offsets
         sealed, text = self._read_both(LOG_START_OFFSETS)
@@ -82,6 +83,7 @@ class Checkpoints:
         self._written[HIGH_WATERMARKS] = dict(self._high_watermarks)
         self._forgotten: set[TopicPartition] = set()
         """Logs whose entries are dropped, but may still be in the files."""
+        self._forget_deleted(set(found))
 
     def fill(self, opening: Opening) -> None:
         """Set the facts of `opening` that the checkpoints have, before its log is opened."""
@@ -105,19 +107,28 @@ class Checkpoints:
         Return whether the files may still have entries of the log. If so, call `write_positions`
         before the new log is made: otherwise, after a crash, the new log gets the old entries.
         """
-        for offsets in (
+        for offsets in self._all():
+            if offsets.pop(topic_partition, None) is not None:
+                self._forgotten.add(topic_partition)
+        if self._told_start_offsets is not None:
+            self._told_start_offsets.pop(topic_partition, None)
+        return topic_partition in self._forgotten
+
+    def _forget_deleted(self, present: set[TopicPartition]) -> None:
+        """Drop the entries of logs that a killed process had deleted or moved away."""
+        for offsets in self._all():
+            for topic_partition in offsets.keys() - present:
+                self.forget(topic_partition)
+
+    def _all(self) -> tuple[dict[TopicPartition, int], ...]:
+        return (
             self._recovery_points,
             self._start_offsets,
             self._high_watermarks,
             self._cleaned,
             self._told_cleaned,
             self._gaps,
-        ):
-            if offsets.pop(topic_partition, None) is not None:
-                self._forgotten.add(topic_partition)
-        if self._told_start_offsets is not None:
-            self._told_start_offsets.pop(topic_partition, None)
-        return topic_partition in self._forgotten
+        )
 
     def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
         """Store that a log, after a salvage, may have gaps and ends at `end_offset`.
@@ -144,6 +155,7 @@ class Checkpoints:
         """
         if self._written.get(GAPS) == self._gaps:
             return False
+        self._written[GAPS] = None
         gaps.write_gaps(self._files, self._directory, self._gaps)
         self._written[GAPS] = dict(self._gaps)
         return True
@@ -164,8 +176,9 @@ class Checkpoints:
                 self._gaps[topic_partition] = log.offsets.gaps_below
             else:
                 self._gaps.pop(topic_partition, None)
-            if log.offsets.log_start_offset > log.segments[0].base_offset or log.chain.doomed:
-                self._start_offsets[topic_partition] = log.offsets.log_start_offset
+            first, start = log.segments[0], log.offsets.log_start_offset
+            if start > first.base_offset or log.chain.doomed or first.file.is_missing:
+                self._start_offsets[topic_partition] = start
             else:
                 self._start_offsets.pop(topic_partition, None)
         is_new = bool(self._gaps or GAPS in self._written) and self.write_gaps()
@@ -219,6 +232,7 @@ class Checkpoints:
         """Replace the file; return False if it has this content already."""
         if self._written.get(name) == offsets:
             return False
+        self._written[name] = None
         path = f"{self._directory}/{name}"
         if name in _SEALED:
             content = encode_offsets(offsets)

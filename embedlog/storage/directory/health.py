@@ -44,6 +44,9 @@ def degradations(
 def _of_logs(logs: Iterable[Log]) -> Iterator[Degradation]:
     for log in logs:
         failure = log.failure
+        for state, since_ms, error in log.refusals():
+            subject = f"{log.topic_partition}: {state}"
+            yield Degradation(kinds.WORK_FAILING, subject, since_ms=since_ms, reason=str(error))
         if log.health.damage is not None and not isinstance(failure, CorruptRecord):
             since_ms, damage = log.health.damage
             yield Degradation(

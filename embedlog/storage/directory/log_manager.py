@@ -173,9 +173,12 @@ class LogManager:
                 raise errors.KafkaStorageError(message) from error
             return log
 
-    def configure(self, topic: str, config: LogConfig) -> None:
-        """Set the configuration of a topic's logs, present and future."""
+    def configure(self, topic: str, config: LogConfig | None) -> None:
+        """Set the configuration of a topic's logs, present and future; None for a deleted topic."""
         with self._mutex:
+            if config is None:
+                self._configs.pop(topic, None)
+                return
             former = self._configs.get(topic)
             self._configs[topic] = config
             if config.durability == "fsync" and former and former.durability != "fsync":

@@ -45,6 +45,7 @@ _NEVER = 1 << 62
 _AFTER_CHANGES = {
     "_checkpoint": CHECKPOINT_INTERVAL_MS,
     "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
+    "_unsaved": HIGH_WATERMARK_INTERVAL_MS,
     "_flush": FLUSH_INTERVAL_MS,
     "_clean": 0,  # the interval is log.cleaner.backoff.ms, which may change
 }
@@ -227,6 +228,7 @@ class LogTasks:
         self._leftovers.remove()
         self._does(self._checkpoint, now_ms)
         self._does(self._high_watermarks, now_ms)
+        self._does(self._unsaved, now_ms)
         yield 0
 
     def finish_before_close(self) -> None:
@@ -264,6 +266,14 @@ class LogTasks:
 
     def _high_watermarks(self, _now_ms: int) -> bool:
         return self._checkpoints.write_high_watermarks()
+
+    def _unsaved(self, _now_ms: int) -> bool:
+        """Store again the state of single logs that the disk has refused."""
+        unsaved = [log for log in self._logs() if log.refusals() and log.failure is None]
+        for log in unsaved:
+            with log.lock:
+                self._on(log, lambda log: log.save())
+        return any(log.refusals() for log in unsaved)
 
     def _retention(self, now_ms: int) -> bool:
         wall_ms = self._runtime.clock.wall_ms()

@@ -213,7 +213,7 @@ class Log:
             except KafkaError as error:
                 error.log_start_offset = self.offsets.log_start_offset
                 raise
-        if leader_epoch != self.epochs.latest:
+        if leader_epoch != self.epochs.stored:
             leader_epoch = self.epochs.lead_in(leader_epoch)
         last = first + batch.last_offset_delta
         head = FRAME_HEAD.pack(first, batch.size - LOG_OVERHEAD, leader_epoch, MAGIC, batch.crc)
@@ -261,6 +261,23 @@ class Log:
             self.transactions.reload(
                 offsets.log_start_offset, offsets.high_watermark, self.clock.wall_ms()
             )
+
+    # State that the disk has refused
+
+    def refusals(self) -> list[tuple[str, int, OSError]]:
+        """Return (state, wall time or -1, error) for state that is newer in memory than on disk."""
+        found = []
+        if self.epochs.refusal is not None:
+            found.append(("leader epochs", *self.epochs.refusal))
+        published = self.offsets.published
+        if published is not None and published.refusal is not None:
+            found.append(("published offset", -1, published.refusal))
+        return found
+
+    def save(self) -> None:
+        """Store again what `refusals` lists. Requires: the partition lock."""
+        self.epochs.save()
+        self.offsets.publish()
 
     # Changing the segments. Requires: the partition lock
 
@@ -310,6 +327,7 @@ class Log:
         """
         published, former = self.offsets.published, self.segments
         self.chain.move_to(directory, open_files)
+        self.epochs.is_dirty = True  # only the sealed form was copied
         self.durability.synced_offset = self.log_end_offset
         self.offsets.keep_with(checkpoint)
         if published is not None:

@@ -104,6 +104,11 @@ class LogOffsets:
         if self.published is not None and self.published.offset != self.high_watermark:
             self.published.publish(self.high_watermark)
 
+    def publish(self) -> None:
+        """Store the high watermark for other processes if the file has another one."""
+        if self.published is not None and self.published.offset != self.high_watermark:
+            self.published.publish(self.high_watermark)
+
     def commit_to(self, offset: int) -> None:
         """Raise the high watermark to `offset`, if that is higher: the replicas have it."""
         if offset > self.high_watermark:
@@ -115,8 +120,7 @@ class LogOffsets:
         `offset`, from a leader or this broker's replicas, is bounded by the log's start and end.
         """
         has_changed = self.update_high_watermark(offset)
-        if self.published is not None and self.published.offset != self.high_watermark:
-            self.published.publish(self.high_watermark)
+        self.publish()
         return has_changed
 
     def update_high_watermark(self, offset: int) -> bool:

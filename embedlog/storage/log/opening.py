@@ -11,7 +11,7 @@ from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
@@ -43,6 +43,10 @@ class Opening:
     gaps_below = 0
     clean = True
     same_boot = False
+
+    # The entries of the two files of leader epochs; empty if a file is missing or damaged.
+    sealed_epochs: Sequence[tuple[int, int]] = ()
+    text_epochs: Sequence[tuple[int, int]] = ()
 
     # Findings: whether recovery read the batches; how many bytes it cut off; the rot, if any.
     is_recovered = False
@@ -113,6 +117,7 @@ def make_log(
         checkpoint=checkpoint,
         is_replicated=opening.is_replicated,
     )
+    log.epochs.compare(opening.sealed_epochs, opening.text_epochs)
     log.offsets.cleaned_offset = opening.cleaned_offset
     log.offsets.gaps_below = min(opening.gaps_below, end)  # later appends leave no gaps
     return log
@@ -130,7 +135,12 @@ def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) 
         return
     end = log.log_end_offset
     if begins_epoch and end > 0 and log.epochs.latest >= 0:
-        log.epochs.assign(log.epochs.latest + 1, end)
+        try:
+            log.epochs.assign(log.epochs.latest + 1, end)
+        except KafkaStorageError:
+            if log.failure is not None:
+                raise
+            # The disk is full: the records can be read, and the next append stores the epoch.
     if log.config.durability == "fsync":
         # Sync the recovered records: readers may know them, so the next crash must not take them.
         try:

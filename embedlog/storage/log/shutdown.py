@@ -48,14 +48,17 @@ def close_log(log: Log) -> None:
 def _finish(log: Log) -> None:
     if log.config.durability == "fsync":
         log.durability.flush()
+    log.epochs.save()
     active = log.segments[-1]
-    if _is_soon_read(log):
-        active.file.trim(active.size)
-        return
-    if log.epochs.is_dirty:
-        path = f"{log.directory}/{paths.LEADER_EPOCHS}"
+    is_soon_read = _is_soon_read(log)
+    path = f"{log.directory}/{paths.LEADER_EPOCHS}"
+    # Kafka believes this file without a look at the batches, so an older one must not stay.
+    if log.epochs.is_dirty and not (is_soon_read and log.files.stat(path) is None):
         write_whole(log.files, path, log.epochs.cache.encode(), sync=False)
         log.epochs.is_dirty = False
+    if is_soon_read:
+        active.file.trim(active.size)
+        return
     if not active.is_changed:
         return
     active.finish()

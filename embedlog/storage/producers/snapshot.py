@@ -13,8 +13,11 @@
          34  int32  coordinator epoch          -1 for none
          38  int64  first offset of the open transaction, -1 for none
 
-Only a producer's last batch is kept. The file is a hint: a damaged one is removed, and the batches
-of the log are replayed instead.
+A producer has one entry for each of its last batches, oldest first; the last one is complete, the
+earlier ones only recognise a retry. Kafka writes the last entry alone. When it reads the file, a
+later entry of a producer replaces the earlier ones, so that it sees what it would have written.
+
+The file is a hint: a damaged one is removed, and the batches of the log are replayed instead.
 """
 
 from __future__ import annotations
@@ -22,12 +25,17 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.producers.entry import CachedBatch, ProducerStateEntry
+from embedlog.storage.producers.entry import (
+    BATCHES_KEPT,
+    NO_OFFSET,
+    CachedBatch,
+    ProducerStateEntry,
+)
 from wire.records.crc32c import crc32c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from embedlog.common import Buffer
 
@@ -39,7 +47,7 @@ _ENTRY = Struct(">qhiqiqiq")
 
 def encode(entries: Iterable[ProducerStateEntry]) -> bytes:
     """Return the content of a snapshot file."""
-    rows = [_pack(entry) for entry in entries]
+    rows = [row for entry in entries for row in _pack(entry)]
     covered = b"".join((len(rows).to_bytes(4, "big"), *rows))
     return _FRAME.pack(_VERSION, crc32c(covered)) + covered
 
@@ -62,20 +70,54 @@ def decode(content: Buffer, path: str = "snapshot") -> list[ProducerStateEntry]:
     rows = view[_HEADER.size :]
     if count * _ENTRY.size != len(rows):
         raise CorruptRecord(path, _HEADER.size, f"{len(rows)} bytes for {count} entries")
-    return [_unpack(row) for row in _ENTRY.iter_unpack(rows)]
+    entries: dict[int, ProducerStateEntry] = {}
+    for row in _ENTRY.iter_unpack(rows):
+        entry = _unpack(row)
+        earlier = entries.get(entry.producer_id)
+        entries[entry.producer_id] = entry if earlier is None else _joined(earlier, entry)
+    return list(entries.values())
 
 
-def _pack(entry: ProducerStateEntry) -> bytes:
-    last = entry.batches[-1] if entry.batches else None
-    return _ENTRY.pack(
+def _pack(entry: ProducerStateEntry) -> Iterator[bytes]:
+    """Yield the entry's rows; the timestamp of an earlier batch is at most the entry's.
+
+    Otherwise Kafka, which leaves out old entries, could leave out only the last one.
+    """
+    for batch in entry.batches[:-1]:
+        yield _ENTRY.pack(
+            entry.producer_id,
+            entry.producer_epoch,
+            batch.last_sequence,
+            batch.last_offset,
+            batch.offset_delta,
+            min(batch.timestamp, entry.last_timestamp),
+            entry.coordinator_epoch,
+            NO_OFFSET,
+        )
+    yield _ENTRY.pack(
         entry.producer_id,
         entry.producer_epoch,
         entry.last_sequence,
         entry.last_data_offset,
-        0 if last is None else last.offset_delta,
+        entry.batches[-1].offset_delta if entry.batches else 0,
         entry.last_timestamp,
         entry.coordinator_epoch,
         entry.current_txn_first_offset,
+    )
+
+
+def _joined(earlier: ProducerStateEntry, entry: ProducerStateEntry) -> ProducerStateEntry:
+    """Return `entry` with the batches of `earlier` before its own."""
+    batches = earlier.batches if earlier.producer_epoch == entry.producer_epoch else ()
+    if batches and entry.batches and batches[-1].last_offset >= entry.batches[0].base_offset:
+        batches = ()  # no writer of such a file is known
+    return ProducerStateEntry(
+        entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        batches=(*batches, *entry.batches)[-BATCHES_KEPT:],
+        coordinator_epoch=entry.coordinator_epoch,
+        last_timestamp=entry.last_timestamp,
+        current_txn_first_offset=entry.current_txn_first_offset,
     )
 
 

@@ -53,13 +53,13 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     `salvage` it is cut like a torn log instead, and the bytes behind the cut go into quarantine.
     """
     bases = sweep_directory(opening.open_files.files, opening.directory)
+    epochs, is_exact = _load_epochs(opening)
     if not bases:
         settle_start_offset(opening, None, None)
         return create_log(opening, checkpoint)
     segments = [_existing_segment(opening, base) for base in bases]
     for segment, following in zip(segments, segments[1:], strict=False):
         segment.end = (following.base_offset, segment.file.capacity, UNKNOWN, -1)
-    epochs, is_exact = _load_epochs(opening)
     known = epochs if is_exact else None
     failure: CorruptRecord | None = None
     recovered = salvage or not (opening.clean and _load_end(opening, segments[-1], known))
@@ -145,10 +145,12 @@ def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
     files = opening.open_files.files
     try:
         text = read_epochs_text(files, opening.directory)
+        opening.text_epochs = text.entries if text is not None else ()
     except CorruptRecord:
         text = None
     try:
         sealed = read_epochs(files, opening.directory)
+        opening.sealed_epochs = sealed.entries if sealed is not None else ()
     except CorruptRecord:
         return None, False
     if sealed is None:

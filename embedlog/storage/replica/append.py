@@ -46,8 +46,8 @@ def append_as_follower(
     if log.offsets.gaps_below != EVERYWHERE and _has_gap(batches, start):
         log.offsets.allow_gaps_below(EVERYWHERE)  # stored once, not for each gap of the leader
     for batch in batches:
-        if batch.partition_leader_epoch > log.epochs.latest:
-            log.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        if batch.partition_leader_epoch != log.epochs.stored:
+            log.epochs.follow(batch.partition_leader_epoch, batch.base_offset)
         log.writer.append(
             log.segments[-1],
             (batch.buffer,),

@@ -9,6 +9,8 @@ written with zeros makes a sync cheap: only data has to reach the disk, not size
 
 from __future__ import annotations
 
+from errno import EDQUOT, EFBIG, ENOSPC
+
 from embedlog.runtime.files import File, write_fully
 
 _BLOCK = 4 << 10
@@ -17,6 +19,7 @@ _DOUBLED_SIZE_MAX = 1 << 20
 _LARGEST_STEP = 16 << 20
 _LARGEST_ZEROED_STEP = 1 << 20
 _ZEROS = bytes(_FIRST_STEP)
+_NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
 
 
 def preallocate(file: File, needed: int) -> int:
@@ -32,7 +35,22 @@ def preallocate(file: File, needed: int) -> int:
 
 
 def preallocate_zeros(file: File, present: int, needed: int) -> int:
-    """Write zeros behind the `present` bytes, up to `needed` and some more; return their end."""
+    """Write zeros behind the `present` bytes, up to `needed` and some more; return their end.
+
+    If the disk has no room for them, write none and return `needed`: the write of the batch will
+    show whether the batch fits.
+    """
+    try:
+        return _write_zeros(file, present, needed)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+    if file.size() > present:
+        file.truncate(present)
+    return needed
+
+
+def _write_zeros(file: File, present: int, needed: int) -> int:
     if needed <= _BLOCK:
         return present + write_fully(file.write, [_ZEROS[: _BLOCK - present]], present)
     wanted = needed + min(max(needed, _FIRST_STEP), _LARGEST_ZEROED_STEP)

@@ -39,7 +39,7 @@ class SegmentFile(Openable):
 
     __slots__ = (
         "_base_offset",
-        "_is_missing",
+        "is_missing",
         "_open_files",
         "capacity",
         "directory",
@@ -62,7 +62,7 @@ class SegmentFile(Openable):
         self.dirty = False
         """True if the file has changed since its indexes were last stored."""
         self.is_name_synced = False
-        self._is_missing = False
+        self.is_missing = False
         """True after `create` failed: the next opening creates the file."""
         self.successor: SegmentFile | None = None
         """The copy of this file in the directory that the log has moved to; None before a move."""
@@ -78,7 +78,7 @@ class SegmentFile(Openable):
             return opened
         if self.successor is None:
             try:
-                opened = self._open_files.open(self, create=self._is_missing)
+                opened = self._open_files.open(self, create=self.is_missing)
             except FileNotFoundError:
                 if self.successor is None:
                     raise
@@ -108,9 +108,9 @@ class SegmentFile(Openable):
 
     def create(self) -> None:
         """Make the file. If that fails, the next write or `get` makes it."""
-        self._is_missing = True
+        self.is_missing = True
         self._open_files.open(self, create=True)
-        self._is_missing = False
+        self.is_missing = False
 
     def write(self, buffers: Sequence[Bytes], size: int, position: int) -> None:
         """Store `size` bytes at `position`, the published end.
@@ -121,7 +121,7 @@ class SegmentFile(Openable):
             self._extend(position, position + size)
         file = self.opened
         if file is None:
-            file = self._open_files.open(self, create=self._is_missing)
+            file = self._open_files.open(self, create=self.is_missing)
         self.dirty = True
         if file.write(buffers, position) != size:
             # A short write: write all again from the start, in as many pieces as it takes.

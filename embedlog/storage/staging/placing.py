@@ -50,8 +50,7 @@ def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
 
 def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
     files = log.files
-    if leader_epoch > log.epochs.latest:
-        log.epochs.assign(leader_epoch)
+    leader_epoch = log.epochs.lead_in(leader_epoch)
     log.roll()
     empty = log.segments[-1]
     assert empty.size == 0, empty
@@ -60,7 +59,7 @@ def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
         file,
         path,
         base_offset=piece.base_offset,
-        leader_epoch=log.epochs.latest,
+        leader_epoch=leader_epoch,
         index_interval=log.config.index_interval_bytes,
     )
     file.sync()

@@ -33,25 +33,29 @@ _VERSION = "0"
 
 
 class LeaderEpochs:
-    """The leader epochs of one log. Only its `Log` changes them, under the partition lock."""
+    """The leader epochs of one log. Only its `Log` changes them, under the partition lock.
 
-    __slots__ = ("_epochs", "_starts")
+    Any thread may read: a change makes new columns, and one assignment publishes both.
+    """
+
+    __slots__ = ("_columns",)
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
-        self._epochs: list[int] = []
-        self._starts: list[int] = []
+        self._columns: tuple[list[int], list[int]] = ([], [])
+        """Epochs and their start offsets, oldest first; no published list is changed."""
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
 
     @property
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), oldest first; a copy."""
-        return list(zip(self._epochs, self._starts, strict=True))
+        return list(zip(*self._columns, strict=True))
 
     @property
     def latest_epoch(self) -> int:
         """The epoch of the last entry, -1 without one."""
-        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+        epochs = self._columns[0]
+        return epochs[-1] if epochs else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Record that `epoch` writes from `start_offset` on; return whether anything changed.
@@ -61,14 +65,13 @@ class LeaderEpochs:
         """
         assert epoch >= 0, epoch
         assert start_offset >= 0, start_offset
-        epochs, starts = self._epochs, self._starts
+        epochs, starts = self._columns
         if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
             return False
         keep = len(epochs)
         while keep and (epochs[keep - 1] >= epoch or starts[keep - 1] >= start_offset):
             keep -= 1
-        # One statement sets both, so that no interrupt comes in between.
-        self._epochs, self._starts = [*epochs[:keep], epoch], [*starts[:keep], start_offset]
+        self._columns = [*epochs[:keep], epoch], [*starts[:keep], start_offset]
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -77,46 +80,47 @@ class LeaderEpochs:
         Return (-1, -1) if `epoch` is -1 or later than every known epoch. If `epoch` is below the
         first known epoch, return `epoch` and the start of the first known one.
         """
-        epochs = self._epochs
+        epochs, starts = self._columns
         if epoch == UNDEFINED_EPOCH or not epochs or epoch > epochs[-1]:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == epochs[-1]:
             return epoch, log_end_offset
         higher = bisect_right(epochs, epoch)
         if higher == 0:
-            return epoch, self._starts[0]
-        return epochs[higher - 1], self._starts[higher]
+            return epoch, starts[0]
+        return epochs[higher - 1], starts[higher]
 
     def epoch_for_offset(self, offset: int) -> int:
         """Return the epoch that wrote `offset`, or -1 if `offset` lies before all known epochs."""
-        slot = bisect_right(self._starts, offset)
-        return self._epochs[slot - 1] if slot else UNDEFINED_EPOCH
+        epochs, starts = self._columns
+        slot = bisect_right(starts, offset)
+        return epochs[slot - 1] if slot else UNDEFINED_EPOCH
 
     def truncate_from_end(self, offset: int) -> bool:
         """Forget the epochs that start at or after `offset`; return whether there were any."""
-        keep = bisect_left(self._starts, offset)
-        changed = keep < len(self._starts)
-        del self._epochs[keep:], self._starts[keep:]
-        return changed
+        epochs, starts = self._columns
+        keep = bisect_left(starts, offset)
+        self._columns = epochs[:keep], starts[:keep]
+        return keep < len(starts)
 
     def truncate_from_start(self, offset: int) -> bool:
         """Forget the epochs below `offset`, the new log start; return whether anything changed.
 
         The epoch in force at `offset` stays and now starts there.
         """
-        last_below = bisect_right(self._starts, offset) - 1
-        if last_below < 0 or (last_below == 0 and self._starts[0] == offset):
+        epochs, starts = self._columns
+        last_below = bisect_right(starts, offset) - 1
+        if last_below < 0 or (last_below == 0 and starts[0] == offset):
             return False
-        del self._epochs[:last_below], self._starts[:last_below]
-        self._starts[0] = offset
+        self._columns = epochs[last_below:], [offset, *starts[last_below + 1 :]]
         return True
 
     def clear(self) -> None:
-        self._epochs, self._starts = [], []
+        self._columns = [], []
 
     def encode(self) -> bytes:
-        lines = [_VERSION, str(len(self._epochs))]
-        lines += [f"{epoch} {start}" for epoch, start in self.entries]
+        entries = self.entries
+        lines = [_VERSION, str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
         return ("\n".join(lines) + "\n").encode("ascii")
 
     @classmethod
@@ -130,7 +134,6 @@ class LeaderEpochs:
         epochs = cls()
         if not content:
             return epochs
-        position = 0
         lines = content.split(b"\n")
         if lines[0].strip() != _VERSION.encode():
             raise CorruptRecord(path, 0, f"version {lines[0]!r}, expected {_VERSION}")
@@ -141,17 +144,19 @@ class LeaderEpochs:
                 epoch, start_offset = _integers(path, position, line, 2)
                 epochs._append_read(path, position, epoch, start_offset)
             position += len(line) + 1
-        if len(epochs._epochs) != count:
-            raise CorruptRecord(path, 0, f"{len(epochs._epochs)} entries, expected {count}")
+        found = len(epochs._columns[0])
+        if found != count:
+            raise CorruptRecord(path, 0, f"{found} entries, expected {count}")
         return epochs
 
     def _append_read(self, path: str, position: int, epoch: int, start_offset: int) -> None:
-        previous = (self._epochs[-1], self._starts[-1]) if self._epochs else (-1, -1)
+        epochs, starts = self._columns
+        previous = (epochs[-1], starts[-1]) if epochs else (-1, -1)
         if epoch <= previous[0] or start_offset <= previous[1]:
             reason = f"entry {(epoch, start_offset)} does not increase after {previous}"
             raise CorruptRecord(path, position, reason)
-        self._epochs.append(epoch)
-        self._starts.append(start_offset)
+        epochs.append(epoch)
+        starts.append(start_offset)
 
 
 def read_epochs_text(files: Files, directory: str) -> LeaderEpochs | None:

@@ -38,19 +38,23 @@ _ATTEMPTS = 100
 class PublishedOffset(Openable):
     """The file of one log. Its methods require the partition lock."""
 
-    __slots__ = ("_open_files", "offset")
+    __slots__ = ("_open_files", "offset", "refusal")
 
     def __init__(self, open_files: OpenFiles, directory: str) -> None:
         super().__init__(f"{directory}/{paths.PUBLISHED_OFFSET}")
         self._open_files = open_files
         self.offset = -1
         """The offset that this process has stored, -1 for none."""
+        self.refusal: OSError | None = None
+        """The error of the disk if the last `publish` failed."""
 
     def publish(self, offset: int) -> None:
-        """Let other processes read up to `offset`. If the disk refuses, only log the error."""
+        """Let other processes read up to `offset`. If the disk refuses, keep the error."""
         try:
             self.store(offset)
+            self.refusal = None
         except OSError as error:
+            self.refusal = error
             events.debug("%s cannot be written: %s", self.path, error)
 
     def store(self, offset: int) -> None:

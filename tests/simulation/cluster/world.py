@@ -108,6 +108,10 @@ class ClusterWorld:
         for answered in asked.values():
             self.at(LOST_AFTER_MS, lambda answered=answered: answered(None))
 
+    def stop(self) -> None:
+        """Close all brokers."""
+        self.cluster.close()
+
     # Time
 
     @property

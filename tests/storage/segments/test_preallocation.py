@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from errno import ENOSPC
+from collections.abc import Sequence
+from errno import EIO, ENOSPC
 
 import pytest
 
+from embedlog.errors import KafkaStorageError
+from embedlog.runtime.files import Bytes, File
 from embedlog.runtime.memory_files import MemoryFiles
+from embedlog.runtime.wrapped_files import WrappedFile, WrappedFiles
+from embedlog.storage.log_config import LogConfig
 from embedlog.storage.segments.preallocation import preallocate, preallocate_zeros
+from embedlog.testing import sim_runtime
+from tests.storage.logs import PARTITION, append, check, manager, values
 
 BLOCK = 4096
 MIB = 1 << 20
@@ -35,6 +42,66 @@ def test_what_is_reserved_is_in_proportion(step: int) -> None:
         assert spare <= 16 * MIB
         count += 1
     assert content >= 200 * MIB, "extended too often"
+
+
+class SmallDisk(WrappedFiles):
+    """No file grows beyond `size_max` bytes; a write fills the file up to there, and then fails."""
+
+    size_max = 70_000
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        return SmallFile(self, path, self._files.open(path, create=create, writable=writable))
+
+
+class SmallFile(WrappedFile):
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
+        assert isinstance(self._wrapped, SmallDisk)
+        content = b"".join(buffers)
+        left = self._wrapped.size_max - position
+        if left < len(content):
+            self._file.write([content[: max(left, 0)]], position)
+            raise OSError(ENOSPC, "no space")
+        return self._file.write([content], position)
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_a_nearly_full_disk_is_filled_to_its_end(durability: str) -> None:
+    runtime = sim_runtime()
+    runtime.files = SmallDisk(runtime.files)  # type: ignore[assignment]
+    log = manager(runtime=runtime, config=LogConfig(durability=durability)).get_or_create(PARTITION)
+    sent: list[bytes | None] = []
+
+    def append_while_there_is_room(value: bytes) -> None:
+        while True:
+            try:
+                append(log, value)
+            except KafkaStorageError:
+                return
+            log.durability.flush()
+            sent.append(value)
+
+    append_while_there_is_room(b"x" * 1000)
+    append_while_there_is_room(b"y")
+    assert 70_000 - 100 < log.size <= 70_000
+    assert values(log) == sent
+    check(log)
+    assert log.failure is None
+    SmallDisk.size_max, small = 1 << 30, SmallDisk.size_max
+    try:
+        append(log, b"z" * 5_000)
+        assert values(log) == [*sent, b"z" * 5_000]
+    finally:
+        SmallDisk.size_max = small
+    check(log)
+
+
+def test_a_failing_disk_is_no_full_disk() -> None:
+    class Failing(FullDisk):
+        def write(self, _buffers: object, _position: int) -> int:
+            raise OSError(EIO, "broken")
+
+    with pytest.raises(OSError, match="broken"):
+        preallocate_zeros(Failing(), 0, 1_000)  # type: ignore[arg-type]
 
 
 def test_a_full_disk_leaves_the_judgement_to_the_write() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+from tests.crash.opcodes import Countdown
 
 
 def three() -> LeaderEpochs:
@@ -152,3 +153,38 @@ def test_any_assignments_leave_both_columns_increasing_and_survive_the_file(assi
     columns = list(zip(*epochs.entries, strict=True))
     assert all(list(column) == sorted(set(column)) for column in columns)
     assert LeaderEpochs.decode(epochs.encode()).entries == epochs.entries
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda epochs: epochs.assign(8, 20),
+        lambda epochs: epochs.truncate_from_end(30),
+        lambda epochs: epochs.truncate_from_start(35),
+        lambda epochs: epochs.clear(),
+    ],
+)
+def test_a_reader_of_another_thread_sees_the_epochs_before_a_change_or_after_it(change):
+    def answers(epochs):
+        return [epochs.end_offset_for(epoch, 99) for epoch in range(9)] + epochs.entries
+
+    changed = three()
+    change(changed)
+    allowed = [answers(three()), answers(changed)]
+    seen, left = [], 0
+    while not seen or seen[-1] is not None:
+        left += 1
+        epochs = three()
+        seen.append(None)
+
+        def look(epochs=epochs):
+            seen[-1] = answers(epochs)
+
+        countdown = Countdown(left, look, ("/state_files/leader_epochs",))
+        countdown.start()
+        try:
+            change(epochs)
+        finally:
+            countdown.stop()
+    assert all(each in allowed for each in seen[:-1])
+    assert [answers(three())] == seen[:1]

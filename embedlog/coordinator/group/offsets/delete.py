@@ -50,7 +50,7 @@ def delete_offsets(
                 records.append(offset_tombstone(request.group_id, topic.name, number))
         if topic.partitions:
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=refused + done))
-    return Result(records, OffsetDeleteResponse(topics=topics))
+    return Result(records, OffsetDeleteResponse(topics=topics), is_atomic=False)
 
 
 def _answer(number: int, code: int) -> OffsetDeleteResponsePartition:
