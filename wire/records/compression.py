@@ -7,8 +7,8 @@
     3   lz4     LZ4 frame, independent blocks of 64 KiB, no sizes, no checksums (FLG 60, BD 40)
     4   zstd    standard frames; not below magic 2
 
-Decompression does not trust its input: the output has a hard limit, checked while it grows, and
-above 1 MiB it may not exceed 2,000 times the input. A zstd window may not exceed 128 MiB.
+Decompression does not trust its input: the output has a hard limit, checked while it grows. A zstd
+window may not exceed 128 MiB, as in Kafka.
 
 The first call that needs a library imports it.
 """
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer
 
-RATIO_MAX = 2000
-RATIO_FREE_SIZE = 1 << 20  # an output up to this size may have any ratio to its input
 ZSTD_WINDOW_SIZE_MAX = 128 << 20
 
 GZIP_WBITS = 16 + zlib.MAX_WBITS
@@ -37,6 +35,8 @@ GZIP_MAGIC = b"\x1f\x8b\x08"
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_SIZE = 32 << 10
+
+SNAPPY_RATIO_MAX = 22  # the best ratio: a copy of 64 bytes takes 3 bytes
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_CONTENT_SIZE_BIT = 0x08
@@ -77,17 +77,16 @@ def decompress(
 
     Raises:
         CorruptPayload: the codec cannot read the bytes, or they end early.
-        TooLarge: the output would exceed `limit`, or the allowed ratio.
+        TooLarge: the output would exceed `limit`.
         UnsupportedCodec: as `compress`.
     """
     if codec == Codec.NONE:
         if len(data) > limit:
             raise TooLarge(f"{len(data)} bytes, the limit is {limit}")
         return bytes(data)
-    allowed = min(limit, max(RATIO_FREE_SIZE, RATIO_MAX * len(data)))
     _check_codec(codec, magic)
     try:
-        return DECOMPRESSORS[codec](data, allowed, magic)
+        return DECOMPRESSORS[codec](data, limit, magic)
     except ImportError as error:
         raise UnsupportedCodec(f"{CODEC_NAMES[codec]}: {error}") from None
 
@@ -168,8 +167,12 @@ def _unsnappy_block(block: memoryview, room: int, limit: int) -> bytes:
     from cramjam import DecompressionError, snappy
 
     try:
-        if snappy.decompress_raw_len(block) > room:
+        size = snappy.decompress_raw_len(block)
+        if size > room:
             raise _too_large("snappy", limit)
+        if size > SNAPPY_RATIO_MAX * len(block):
+            # The library takes the memory that the block claims before it reads on.
+            raise CorruptPayload(f"snappy: a block of {len(block)} bytes cannot become {size}")
         return bytes(snappy.decompress_raw(block))
     except DecompressionError as error:
         raise CorruptPayload(f"snappy: {error}") from None
