@@ -235,28 +235,28 @@ def listen(
 def limits_from(config: BrokerConfig) -> ListenerLimits:
     """Return the limits of a listener: the user's settings, and embedlog's defaults for the rest.
 
-    If set, `socket.request.max.bytes` limits Produce and all other requests alike. A limit for one
-    client address holds for loopback as well, because the user who sets it wants to see it work.
+    A limit for one client address holds for loopback as well, because the user who sets it wants to
+    see it work.
     """
     from wire.net.limits import ListenerLimits
 
     values: dict[str, Any] = {}
-    for setting, limits in _SETTINGS.items():
+    for setting, limit in _SETTINGS.items():
         value = config.value(setting)
         if config.is_set(setting) and isinstance(value, int) and value >= 0:
-            values.update(dict.fromkeys(limits, value))
+            values[limit] = value
     if _PER_ADDRESS & config.set_names():
         values["limit_loopback"] = True
     return ListenerLimits(**values)
 
 
 _SETTINGS = {
-    "socket.request.max.bytes": ("produce_size_max", "request_size_max"),
-    "queued.max.request.bytes": ("receive_size_max",),
-    "max.connections": ("connection_count_max",),
-    "max.connections.per.ip": ("address_connection_count_max",),
-    "max.connection.creation.rate": ("accept_rate_max",),
-    "connections.max.idle.ms": ("idle_ms",),
+    "socket.request.max.bytes": "request_size_max",
+    "queued.max.request.bytes": "receive_size_max",
+    "max.connections": "connection_count_max",
+    "max.connections.per.ip": "address_connection_count_max",
+    "max.connection.creation.rate": "accept_rate_max",
+    "connections.max.idle.ms": "idle_ms",
 }
 _PER_ADDRESS = {"max.connections.per.ip", "max.connection.creation.rate"}
 

@@ -248,7 +248,7 @@ def test_an_advertised_address_that_cannot_be_used_is_an_error(text: str) -> Non
 
 def test_limits_are_ours_until_a_setting_says_otherwise() -> None:
     limits = limits_from(BrokerConfig())
-    assert (limits.connection_count_max, limits.request_size_max) == (1_000, 1_048_576)
+    assert (limits.connection_count_max, limits.request_size_max) == (1_000, 104_857_600)
     assert not limits.limit_loopback
     limits = limits_from(
         BrokerConfig(
@@ -263,7 +263,7 @@ def test_limits_are_ours_until_a_setting_says_otherwise() -> None:
     )
     assert (limits.connection_count_max, limits.address_connection_count_max) == (5, 2)
     assert limits.limit_loopback
-    assert (limits.request_size_max, limits.produce_size_max) == (3_000_000, 3_000_000)
+    assert limits.request_size_max == 3_000_000
     assert (limits.idle_ms, limits.receive_size_max) == (1_000, 128 * 1024 * 1024)
 
 
