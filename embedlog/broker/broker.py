@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
-    from embedlog.errors import KafkaError
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from wire.schemas.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 _log = Logger("broker")
-_REFUSALS_INTERVAL_MS = 10_000
 
 
 class Broker:
@@ -97,7 +95,6 @@ class Broker:
             metadata=lambda: self.image,
             send_markers=self._send_markers,
         )
-        self._tell_refusals_from_ms = 0
         self.parked = ParkedFetches()
         """The parked fetch of each connection, to end it if the connection breaks."""
         self.publisher = MetadataPublisher(
@@ -145,13 +142,6 @@ class Broker:
         if self.log_manager.tasks.is_resting:
             self.log_manager.tasks.stir()
         return answer
-
-    def refused_by_limit(self, topic: str, index: int, error: KafkaError) -> None:
-        """Log that a limit of embedlog refused records, at most once in 10 s."""
-        now_ms = self.runtime.clock.monotonic_ms()
-        if now_ms >= self._tell_refusals_from_ms:
-            self._tell_refusals_from_ms = now_ms + _REFUSALS_INTERVAL_MS
-            _log.warning("records for %s-%d were refused: %s", topic, index, error)
 
     def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
         """Answer all waiting requests; sync first if `syncs` is true. Later requests find nothing.

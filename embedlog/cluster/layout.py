@@ -2,6 +2,7 @@
 
 version=1
 brokers=3          number at creation; the metadata lists brokers that joined later
+first.node.id=1    number of the first broker; the others count up. 1 if the line is missing
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _OF_ONE = "meta.properties"
+_FIRST_ID = 1
 
 
 def broker_count(files: Files, directory: str, asked: int | None, racks: Sequence[str]) -> int:
@@ -58,14 +60,24 @@ def refuse_one_of_several(files: Files, directory: str) -> None:
         raise ConfigError(f"{directory} belongs to one broker of several: open {whole}")
 
 
-def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: bool) -> None:
+def mark_several(
+    files: Files, directory: str, count: int, first_id: int, *, mode: int, sync: bool
+) -> int:
     """Mark the directory as one of several brokers; create it if missing.
 
+    Return the number of its first broker: `first_id` for a new directory.
+
     Raises:
-        ConfigError: the directory holds other files.
+        ConfigError: the directory holds other files, or its first broker is neither `first_id` nor
+            this is the default number.
     """
     if _present(files, directory) is not None:
-        return
+        present = int(_properties(files, directory).get("first.node.id", _FIRST_ID))
+        if first_id not in (present, _FIRST_ID):
+            raise ConfigError(
+                f"node.id={first_id}: the brokers of {directory} are numbered from {present} on"
+            )
+        return present
     if files.stat(directory) is None:
         make_directory(files, directory, sync=sync, mode=mode)
     names = [name for name in files.list(directory) if not name.startswith(".")]
@@ -74,17 +86,23 @@ def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: b
             f"{directory} is no data directory: it holds {', '.join(sorted(names)[:3])}. Name an "
             "empty directory or a new one"
         )
-    content = f"version=1\nbrokers={count}\n".encode()
+    content = f"version=1\nbrokers={count}\nfirst.node.id={first_id}\n".encode()
     write_whole(files, f"{directory}/{paths.CLUSTER_PROPERTIES}", content, sync=sync)
+    return first_id
 
 
 def _present(files: Files, directory: str) -> int | None:
     """Return the number of brokers that the directory was made for; None for a new directory."""
     path = f"{directory}/{paths.CLUSTER_PROPERTIES}"
     if files.stat(path) is not None:
-        for line in files.read(path).decode("utf-8", "replace").splitlines():
-            name, _, value = line.partition("=")
-            if name == "brokers" and value.isdecimal():
-                return int(value)
-        raise ConfigError(f"{path}: the number of brokers is missing")
+        count = _properties(files, directory).get("brokers", "")
+        if not count.isdecimal():
+            raise ConfigError(f"{path}: the number of brokers is missing")
+        return int(count)
     return 1 if files.stat(f"{directory}/{_OF_ONE}") is not None else None
+
+
+def _properties(files: Files, directory: str) -> dict[str, str]:
+    text = files.read(f"{directory}/{paths.CLUSTER_PROPERTIES}").decode("utf-8", "replace")
+    lines = (line.partition("=") for line in text.splitlines())
+    return {name: value for name, _, value in lines}

@@ -258,7 +258,7 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
                 error = _found_before(produce, name, data) or error
             produce.failed = True
             if error.code == ErrorCode.MESSAGE_TOO_LARGE and error.told_with_message:
-                broker.refused_by_limit(name, index, error)
+                manager.partitions[name, index].log.health.limit_exceeded(error)
             answers.append(_refusal(index, error, produce.version))
     response = bare(TopicProduceResponse)
     response.name = topic.name
