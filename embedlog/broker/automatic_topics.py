@@ -21,7 +21,7 @@ class AutomaticTopics:
     """The topics that wait for their creation. Any thread may call the methods."""
 
     def __init__(self, runtime: Runtime, create: Callable[[list[str]], None]) -> None:
-        """`create(names)` creates topics, and skips those that exist or cannot be created."""
+        """`create(names)` creates topics, and skips existing and forbidden ones."""
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler
         self._create = create

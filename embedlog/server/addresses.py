@@ -150,7 +150,7 @@ class BrokerListener:
             ) from None
         self.host, self.port = listener.address
         self.advertised = (advertised[0], advertised[1] or self.port)
-        """The address that clients get; a host of "" stands for the one that they connected to."""
+        """The address that clients get; a host of "" stands for the host of their connection."""
         endpoint = (LISTENER_NAME, advertised[0] or self.host, self.advertised[1])
         self.served = ServedAddress(broker, listener, endpoint, service.close)
         """The address and its thread, which may outlive this object."""
