@@ -41,6 +41,7 @@ from wire.schemas.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from wire.schemas.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from wire.schemas.describe_cluster import DescribeClusterRequest
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.schemas.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -50,6 +51,11 @@ from wire.schemas.describe_quorum import (
     RequestPartitionData,
     RequestTopicData,
 )
+from wire.schemas.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+)
+from wire.schemas.describe_topic_partitions import TopicRequest as LookedUp
 from wire.schemas.elect_leaders import ElectLeadersRequest, TopicPartitions
 from wire.schemas.incremental_alter_configs import (
     AlterableConfig,
@@ -65,6 +71,7 @@ from wire.schemas.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -317,6 +324,55 @@ def variations_of_elections_and_reassignments(run: Run) -> None:
         run, 0,
         lambda: ListPartitionReassignmentsRequest(
             topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=[0])]
+        ),
+    )  # fmt: skip
+
+
+@scenario
+def variations_of_look_ups(run: Run) -> None:
+    name, topic_id = make_topic(run, partitions=2)
+    for version in (4, 9, 12):
+        vary(
+            run, version,
+            lambda: MetadataRequest(
+                topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+            ),
+            without=("topics null", "topics empty"),  # answers with topics of other scenarios
+        )  # fmt: skip
+    for version in (12, 13):
+        vary(
+            run, version,
+            lambda: MetadataRequest(
+                topics=[MetadataRequestTopic(name=None, topic_id=topic_id)],
+                allow_auto_topic_creation=False,
+            ),
+            without=("topics null",),
+        )  # fmt: skip
+    for cursor in (None, Cursor(topic_name=name, partition_index=1)):
+        vary(
+            run, 0,
+            lambda c=cursor: DescribeTopicPartitionsRequest(
+                topics=[LookedUp(name=name)], response_partition_limit=10, cursor=c
+            ),
+            without=("topics empty",),
+        )  # fmt: skip
+    for version in (1, 4):
+        for timeout_ms in (0, -1):
+            for names in ([name], [run.topic("none")], [name, name], [name, ""]):
+                request = DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
+                run.send(request, version, f"timeout {timeout_ms}, {len(names)} names")
+    for timeout_ms in (0, -1):
+        rows = [DeleteTopicState(topic_id=topic_id), DeleteTopicState(topic_id=bytes(range(16)))]
+        request = DeleteTopicsRequest(topics=rows, timeout_ms=timeout_ms)
+        run.send(request, 6, f"timeout {timeout_ms}, two ids")
+    vary(
+        run, 4,
+        lambda: DeleteTopicsRequest(topic_names=[run.topic("none")], timeout_ms=5000),
+    )  # fmt: skip
+    vary(
+        run, 6,
+        lambda: DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=run.topic("none"))], timeout_ms=5000
         ),
     )  # fmt: skip
 
