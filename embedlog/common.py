@@ -132,6 +132,14 @@ def repeated(items: Iterable[H]) -> set[H]:
     return again
 
 
+def grouped(items: Iterable[T], key: Callable[[T], H]) -> dict[H, list[T]]:
+    """Return the items by their key; keys and items keep their order."""
+    groups: dict[H, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 REPETITIONS_MAX = 10
 
 

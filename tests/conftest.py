@@ -29,6 +29,7 @@ from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
 from tests.support import jvm  # noqa: E402
 from tests.support.schedule import Scheduling, uses_session  # noqa: E402
 from wire.net import poller  # noqa: E402
+from wire.records.known import KNOWN  # noqa: E402
 
 # The drivers that tests start inherit this path.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(jvm.OPTIONS))
@@ -104,6 +105,14 @@ def locks_are_taken_in_order() -> Iterator[None]:
     for path in VIOLATIONS.iterdir():
         path.unlink()
     assert not told, "\n".join(told)
+
+
+@pytest.fixture(autouse=True)
+def batches_are_unknown() -> None:
+    """Empty the caches of batches, which choose the decoder: a test shall not depend on the tests
+    that ran before it.
+    """
+    KNOWN.forget()
 
 
 @pytest.fixture

@@ -66,7 +66,8 @@ INNER_FLOORS = {
         "broker",
         "directory_keeper marker_routes metadata_publisher",
         "dispatch peers",
-        "context error_texts hosting loggers on_demand parked_fetches producer_ids "
+        "on_demand",
+        "automatic_topics context error_texts hosting loggers parked_fetches producer_ids "
         "replicas_to_host",
     ),
     "embedlog.cli": (

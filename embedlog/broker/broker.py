@@ -188,6 +188,10 @@ class Broker:
         made = self._on_demand.transaction_coordinator
         return self._on_demand.make_transaction_coordinator() if made is None else made
 
+    def create_later(self, names: list[str], create: Callable[[list[str]], None]) -> None:
+        """Call `create` with these names soon: see `AutomaticTopics`."""
+        self._on_demand.make_automatic_topics(create).ask(names)
+
     def _send_markers(
         self, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:

@@ -1,4 +1,4 @@
-"""Parts of a broker that are made when first needed: the coordinators and the fetch sessions.
+"""Parts of a broker that are made when first needed: coordinators, fetch sessions, a duty.
 
 In a cluster of several brokers, each broker's coordinators serve the groups and transactional ids
 whose partition of the internal topic the broker leads.
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from embedlog.broker.automatic_topics import AutomaticTopics
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
@@ -52,6 +53,15 @@ class OnDemandParts:
         self.fetch_sessions: FetchSessions | None = None
         self.group_coordinator: GroupCoordinator | None = None
         self.transaction_coordinator: TransactionCoordinator | None = None
+        self.automatic_topics: AutomaticTopics | None = None
+
+    def make_automatic_topics(self, create: Callable[[list[str]], None]) -> AutomaticTopics:
+        from embedlog.broker.automatic_topics import AutomaticTopics
+
+        with self._lock:
+            if self.automatic_topics is None:
+                self.automatic_topics = AutomaticTopics(self._runtime, create)
+            return self.automatic_topics
 
     def make_fetch_sessions(self) -> FetchSessions:
         from embedlog.replication.fetch_sessions import FetchSessions
@@ -115,6 +125,8 @@ class OnDemandParts:
                 self._shards_of(topic).leader_changes.note(moved[topic])
 
     def close(self) -> None:
+        if self.automatic_topics is not None:
+            self.automatic_topics.close()
         if self.group_coordinator is not None:
             self.group_coordinator.close()
         if self.transaction_coordinator is not None:

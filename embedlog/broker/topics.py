@@ -114,6 +114,13 @@ def leader_of(broker: Broker, topic: str, index: int) -> tuple[int, int]:
     return (-1, -1) if known is None else (known.leader, known.leader_epoch)
 
 
+def create_missing_later(broker: Broker, names: Iterable[str]) -> None:
+    """Create the missing topics of a client's request soon after its answer."""
+    wanted = [name for name in names if topic_names.is_valid_name(name)]
+    if wanted:
+        broker.create_later(wanted, lambda due: create_missing(broker, due))
+
+
 def create_missing(broker: Broker, names: Iterable[str]) -> None:
     """Create the missing topics of a client's request. Skip a topic that cannot be created."""
     if broker.peers is not None and not broker.peers.reaches_controller():

@@ -76,7 +76,9 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         metavar="DIR,...",
         help="further directories on other disks, besides --data",
     )
-    parser.add_argument("--host", help="address to listen on (default: listeners, else 127.0.0.1)")
+    parser.add_argument(
+        "--host", help="name or address to listen on (default: listeners, else 127.0.0.1)"
+    )
     parser.add_argument(
         "--port", type=_port, help=f"port to listen on, 0 for any (default: listeners, else {PORT})"
     )
@@ -84,7 +86,9 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         "--brokers",
         type=_count,
         metavar="N",
-        help="number of brokers, at ports from --port on (default: as in DIR, else 1)",
+        help="number of brokers (default: as in DIR, else 1), numbered from node.id on, at ports "
+        "from --port on. The port in advertised.listeners counts up as well, or {id} stands for "
+        "the broker's number: PLAINTEXT://kafka-{id}:9092",
     )
     parser.add_argument(
         "--racks", type=_names, default=(), metavar="A,B,...", help="the rack of each broker"
@@ -174,16 +178,23 @@ def _closing_signals() -> list[Signals]:
     return [each for each in found if each is not None and getsignal(each) is not SIG_IGN]
 
 
-def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
-    """Return the lines for the user: the address, the durability, and how to stop."""
+def announcement(cluster: Cluster, address: str) -> list[str]:
+    """Return the lines for the user: the addresses, the durability, and how to stop."""
+    advertised = []
+    if cluster.config.is_set("advertised.listeners"):
+        told = (
+            f"{host}:{port}" for each in cluster.brokers for _, host, port in each.core.endpoints
+        )
+        advertised = [f"embedlog: clients get {','.join(told)}, from advertised.listeners"]
     place = "everything is kept in memory"
     if cluster.path:
         place = f"data in {', '.join((cluster.path, *cluster.log_dirs))}"
-    return (
+    return [
         f"embedlog: listening on {address}",
+        *advertised,
         f"embedlog: {place}; durability {cluster.durability}: {SURVIVES[cluster.durability]}",
         "embedlog: stop with Ctrl-C or SIGTERM",
-    )
+    ]
 
 
 def _open(arguments: Namespace) -> Cluster:
@@ -228,14 +239,19 @@ def _directories(arguments: Namespace) -> list[str | None]:
 
 
 def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterListener:
-    from embedlog.server.addresses import listen, listen_address
+    from embedlog.server.addresses import listen
+    from embedlog.server.advertising import address_of
 
     host, port, is_remote = arguments.host, arguments.port, arguments.allow_remote_plaintext
     try:
+        named = None
+        if cluster.config.is_set("listeners"):
+            named = address_of(cluster.config, "listeners")
+        is_any_host = host is None and named is not None and not named[0]
         if len(cluster.brokers) > 1:
-            first = PORT if port is None else port
-            return cluster.listen(host, first, allow_remote_plaintext=is_remote)
-        is_any_host = host is None and (listen_address(cluster.config) or (None,))[0] == ""
+            if port is None and named is None:
+                port = PORT
+            return cluster.listen(host, port, allow_remote_plaintext=is_remote)
         listener = listen(
             cluster.broker().core, host, port, allow_remote_plaintext=is_remote, default_port=PORT
         )

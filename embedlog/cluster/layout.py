@@ -2,6 +2,7 @@
 
 version=1
 brokers=3          number at creation; the metadata lists brokers that joined later
+first.node.id=1    number of the first broker; the others count up. 1 if the line is missing
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _OF_ONE = "meta.properties"
+_FIRST_ID = 1
 
 
 def broker_count(files: Files, directory: str, asked: int | None, racks: Sequence[str]) -> int:
@@ -59,7 +61,26 @@ def refuse_one_of_several(files: Files, directory: str) -> None:
         raise ConfigError(f"{directory} belongs to one broker of several: open {whole}")
 
 
-def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: bool) -> None:
+def first_node_id(files: Files, directory: str, asked: int) -> int:
+    """Return the number of the first broker: `asked` for a new directory.
+
+    Raises:
+        ConfigError: the directory's first broker is neither `asked` nor is this the default number.
+    """
+    if _present(files, directory) is None:
+        return asked
+    path = f"{directory}/{paths.CLUSTER_PROPERTIES}"
+    present = int(read_properties(files, path).get("first.node.id", _FIRST_ID))
+    if asked not in (present, _FIRST_ID):
+        raise ConfigError(
+            f"node.id={asked}: the brokers of {directory} are numbered from {present} on"
+        )
+    return present
+
+
+def mark_several(
+    files: Files, directory: str, count: int, first_id: int, *, mode: int, sync: bool
+) -> None:
     """Mark the directory as one of several brokers; create it if missing.
 
     Raises:
@@ -75,7 +96,7 @@ def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: b
             f"{directory} is no data directory: it holds {', '.join(sorted(names)[:3])}. Name an "
             "empty directory or a new one"
         )
-    content = f"version=1\nbrokers={count}\n".encode()
+    content = f"version=1\nbrokers={count}\nfirst.node.id={first_id}\n".encode()
     write_whole(files, f"{directory}/{paths.CLUSTER_PROPERTIES}", content, sync=sync)
 
 

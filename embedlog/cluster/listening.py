@@ -18,7 +18,7 @@ _DRAIN_MS = 100
 class Listening:
     """Listener of one broker; open while the broker runs and has an address."""
 
-    __slots__ = ("_allows_remote", "_core", "_door", "_listener", "host", "port")
+    __slots__ = ("_allows_remote", "_core", "_door", "_listener", "advertised", "host", "port")
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -28,6 +28,8 @@ class Listening:
         self.host = ""
         self.port: int | None = None
         """The port to listen at; None before a call of `ask`."""
+        self.advertised: tuple[str, int] | None = None
+        """See `BrokerListener.advertised`; None before the first `open`."""
 
     def ask(self, host: str, port: int, *, allow_remote_plaintext: bool) -> None:
         """Set the address for the next `open`."""
@@ -53,7 +55,7 @@ class Listening:
             allow_remote_plaintext=self._allows_remote,
             door=self._door,
         )
-        self.port = listener.port
+        self.port, self.advertised = listener.port, listener.advertised
         self._listener = listener
         listener.start()
         return listener

@@ -90,7 +90,9 @@ class Neighbours:
             return None
         if context.connection is None:
             return context.advertised_host, context.advertised_port
-        port = target.listening.port
+        port, advertised = target.listening.port, target.listening.advertised
+        if port is not None and advertised is not None:
+            return advertised[0] or context.advertised_host, advertised[1]
         if port is None and self._own.listening.port is None:
             # Without listeners the client uses `testing.LoopbackChannels`, which ignore addresses.
             port = context.advertised_port

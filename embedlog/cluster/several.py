@@ -10,7 +10,7 @@ A cluster in memory has the same files in this process. A broker's files outlive
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from embedlog.broker import dispatch
@@ -19,7 +19,7 @@ from embedlog.cluster.controller_host import ControllerHost
 from embedlog.cluster.faults.network import CONTROLLER, ClusterNetwork
 from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.cluster.handles.cluster_listener import ClusterListener
-from embedlog.cluster.layout import mark_several
+from embedlog.cluster.layout import first_node_id, mark_several
 from embedlog.cluster.member import ClusterMember
 from embedlog.cluster.presence import Presence
 from embedlog.cluster.running_broker import RunningBroker
@@ -32,11 +32,10 @@ from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import ConfigError
 from embedlog.runtime import Runtime
 from embedlog.runtime.files import Files
+from embedlog.server.advertising import ANY_ADDRESS, LOOPBACK, address_of
 from embedlog.storage.directory.preparation import look
 from embedlog.storage.paths import broker_directory
 from embedlog.storage.state_files.clean_shutdown import was_written_in_this_boot
-
-LOOPBACK = "127.0.0.1"
 
 
 class Several:
@@ -56,8 +55,9 @@ class Several:
         log_dirs: Sequence[str] = (),
         cluster_id: str | None,
     ) -> None:
-        """Open brokers 1 to `count`, each with a copy of `config` and a directory below each of
-        the further `log_dirs`. `asked` is the number that the user named, or None.
+        """Open `count` brokers, each with a copy of `config` and a directory below each of the
+        further `log_dirs`. The first one has the number `config.node_id`. `asked` is the count that
+        the user named, or None.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -72,15 +72,19 @@ class Several:
         self.members: dict[int, ClusterMember] = {}
         """Brokers by number."""
         self._presences: dict[int, Presence] = {}
-        self._listens: tuple[str, int, bool] | None = None
-        """Host and port of the first broker, and whether other machines may connect to it in
+        self._listens: tuple[str | None, int | None, bool] | None = None
+        """Host and port that the caller of `listen` gave, and whether other machines may connect in
         plaintext. None: no broker listens."""
+        first_id = first_node_id(runtime.files, directory, config.node_id)
+        self._first_ids = range(first_id, first_id + count)
+        """The brokers that the cluster was made with."""
         if on_disk:
-            _look(runtime.files, (directory, *log_dirs), count)
+            _look(runtime.files, (directory, *log_dirs), self._first_ids)
         mark_several(
             runtime.files,
             directory,
             count,
+            first_id,
             mode=int(config.embedlog_data_dir_mode, 8),
             sync=on_disk,
         )
@@ -89,7 +93,7 @@ class Several:
             f"{directory}/controller",
             config,
             on_disk=on_disk,
-            node_ids=range(1, count + 1),
+            node_ids=self._first_ids,
             cluster_id=cluster_id,
             publish=self._publish,
             check=lambda controller: _refuse_fewer(controller, directory, asked),
@@ -98,15 +102,15 @@ class Several:
             runtime, self.network, self.host, self._presences, on_disk, durability
         )
         try:
-            self._open(count, racks)
+            self._open(racks)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, count: int, racks: Sequence[str]) -> None:
-        for node_id in sorted({*self.host.running().image.brokers, *range(1, count + 1)}):
-            rack = racks[node_id - 1] if node_id <= len(racks) else None
-            self._let_in(self._make(node_id, rack))
+    def _open(self, racks: Sequence[str]) -> None:
+        named = dict(zip(self._first_ids, racks, strict=False))
+        for node_id in sorted({*self.host.running().image.brokers, *self._first_ids}):
+            self._let_in(self._make(node_id, named.get(node_id)))
         for member in sorted(self.members.values(), key=_has_kept_all):
             member.open(is_opening=True)
         for member in self.members.values():
@@ -118,6 +122,11 @@ class Several:
 
     def _make(self, node_id: int, rack: str | None) -> ClusterMember:
         config = self._config.of_node(node_id)
+        advertised = address_of(config, "advertised.listeners", node_id - self._first_ids[0])
+        if advertised is not None:
+            host, port = advertised
+            shown = f"[{host}]" if ":" in host else host
+            config.set_static("advertised.listeners", f"PLAINTEXT://{shown}:{port}")
         directory = broker_directory(self._directory, node_id)
         config.set_static("embedlog.durability", self._durability)
         log_dirs = [broker_directory(place, node_id) for place in self._log_dirs]
@@ -156,10 +165,10 @@ class Several:
         if node_id in self.members:
             raise ConfigError(f"there is a broker {node_id} already")
         if node_id <= CONTROLLER:
-            raise ConfigError(f"broker {node_id}: expected a positive number")
+            raise ConfigError(f"broker {node_id}: expected a number from 0 on")
         member = self._make(node_id, rack)
         if self._listens is not None:
-            _let_listen(member, *self._listens)
+            _let_listen(member, self._config, self._first_ids[0], self._listens)
         member.start()
         self._let_in(member)
         return self._handle(member)
@@ -218,10 +227,13 @@ class Several:
     def listen(
         self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
     ) -> ClusterListener:
-        """Let broker N listen at `port + N - 1`; port 0 finds a free port for each."""
-        self._listens = host or LOOPBACK, port or 0, allow_remote_plaintext
+        """Let each broker listen at its own port: they count up from `port`, and port 0 finds a
+        free port for each. The setting `listeners` replaces a missing host or port.
+        """
+        self._listens = host, port, allow_remote_plaintext
         for member in self.members.values():
-            _let_listen(member, *self._listens)
+            _let_listen(member, self._config, self._first_ids[0], self._listens)
+        for member in self.members.values():
             if member.running is not None:
                 member.listening.open(member.running.core)
         return ClusterListener(self.members, self._runtime.scheduler, owner)
@@ -246,9 +258,9 @@ class Several:
         self.host.close()
 
 
-def _look(files: Files, wholes: Sequence[str], count: int) -> None:
+def _look(files: Files, wholes: Sequence[str], node_ids: Iterable[int]) -> None:
     """Refuse directories of other programs, nodes or clusters before anything changes."""
-    for node_id in range(1, count + 1):
+    for node_id in node_ids:
         for whole in wholes:
             with suppress(OSError):  # the broker that opens the directory raises the error
                 look(files, broker_directory(whole, node_id), node_id)
@@ -264,9 +276,25 @@ def _refuse_fewer(controller: Controller, directory: str, asked: int | None) -> 
         )
 
 
-def _let_listen(member: ClusterMember, host: str, port: int, allow_remote_plaintext: bool) -> None:
-    own = port + member.node_id - 1 if port else 0
-    member.listening.ask(host, own, allow_remote_plaintext=allow_remote_plaintext)
+def _let_listen(
+    member: ClusterMember,
+    config: BrokerConfig,
+    first_id: int,
+    listens: tuple[str | None, int | None, bool],
+) -> None:
+    """Set the address for a broker's next `open`: see `Several.listen`."""
+    host, port, allow_remote_plaintext = listens
+    place, named = member.node_id - first_id, None
+    if config.is_set("listeners"):
+        named = address_of(config.of_node(member.node_id), "listeners", place)
+    if host is None:
+        host = LOOPBACK if named is None else named[0]
+        host = host or (ANY_ADDRESS if allow_remote_plaintext else LOOPBACK)
+    if port is None:
+        port = 0 if named is None else named[1]
+    elif port:
+        port += place
+    member.listening.ask(host, port, allow_remote_plaintext=allow_remote_plaintext)
 
 
 def _has_kept_all(member: ClusterMember) -> bool:

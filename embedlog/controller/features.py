@@ -27,23 +27,20 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     GROUP: (0, 1),
     "kraft.version": (0, 1),
     METADATA: (7, 33),
-    "share.version": (0, 2),
-    "streams.version": (0, 1),
     TRANSACTION: (0, 2),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-"""Name -> (lowest, highest level), as in Kafka 4.4."""
+"""Name -> (lowest, highest level), as in Kafka 4.4. Kafka also has share.version and
+streams.version, whose groups are not served here."""
 
 FIRST_LEVELS: dict[str, int] = {
     GROUP: 1,
     METADATA: 33,
-    "share.version": 2,
-    "streams.version": 1,
     TRANSACTION: 2,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
 """The levels of a log without feature records. Never change a level here: write feature records
-into new logs instead."""
+into new logs instead. Older logs may have records of features that are not supported."""
 
 
 def changed_levels(

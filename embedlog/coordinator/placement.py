@@ -1,9 +1,16 @@
-"""The partition of an internal topic to which a group or a transactional id belongs."""
+"""Java's hash of a name: it chooses the partition of an internal topic for a group or a
+transactional id, and it orders a `HashMap`.
+"""
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 _SIGN = 1 << 31
 _MASK = (1 << 32) - 1
+_HASH_MAP_SIZE_MIN = 16
 
 
 def partition_of(key: str, partition_count: int) -> int:
@@ -48,6 +55,24 @@ def java_hash(text: str) -> int:
         for high, low in zip(units[::2], units[1::2], strict=True):
             value = (31 * value + (high << 8 | low)) & _MASK
     return (value ^ _SIGN) - _SIGN
+
+
+def hash_map_order(keys: Collection[str]) -> list[str]:
+    """Return the keys, given in the order of their insertion, as a Java `HashMap` iterates over
+    them.
+
+    >>> hash_map_order(["sticky", "range", "b", "a"])
+    ['a', 'b', 'range', 'sticky']
+    """
+    size = _HASH_MAP_SIZE_MIN
+    while len(keys) > size * 3 // 4:
+        size *= 2
+
+    def bucket(key: str) -> int:
+        value = java_hash(key) & _MASK
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(keys, key=bucket)
 
 
 def _absolute(value: int) -> int:

@@ -6,7 +6,14 @@ from _thread import get_ident
 
 from embedlog.errors import ConfigError
 from embedlog.logger import Logger
-from embedlog.server.service import LISTENER_NAME, BrokerService
+from embedlog.server.advertising import (
+    ANY_ADDRESS,
+    LISTENER_NAME,
+    LOOPBACK,
+    address_of,
+    advertised_address,
+)
+from embedlog.server.service import BrokerService
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +29,6 @@ if TYPE_CHECKING:
 
 _log = Logger("listener")
 
-LOOPBACK = "127.0.0.1"
-ANY_ADDRESS = "0.0.0.0"
 _JOIN_TIMEOUT_MS = 10_000
 
 
@@ -126,7 +131,7 @@ class BrokerListener:
         from wire.net.reports import Reports
 
         self._owner = owner
-        advertised = advertised_address(broker.config)
+        advertised = advertised_address(broker.config, host)
         reports = Reports(_log)
         service = BrokerService(broker, advertised, reports, has_thread=True, door=door)
         try:
@@ -144,8 +149,9 @@ class BrokerListener:
                 "nor a password; to allow it: allow_remote_plaintext=True, --allow-remote-plaintext"
             ) from None
         self.host, self.port = listener.address
-        told_host, told_port = advertised or listener.address
-        endpoint = (LISTENER_NAME, told_host or self.host, told_port)
+        self.advertised = (advertised[0], advertised[1] or self.port)
+        """The address that clients get; a host of "" stands for the host of their connection."""
+        endpoint = (LISTENER_NAME, advertised[0] or self.host, self.advertised[1])
         self.served = ServedAddress(broker, listener, endpoint, service.close)
         """The address and its thread, which may outlive this object."""
         self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
@@ -211,7 +217,9 @@ def listen(
         OSError: the address cannot be opened; the error's `filename` is the address.
         ConfigError: other machines could reach the address, but `allow_remote_plaintext` is false.
     """
-    named = None if broker.endpoints else listen_address(broker.config)
+    named = None
+    if not broker.endpoints and broker.config.is_set("listeners"):
+        named = address_of(broker.config, "listeners")
     if host is None:
         host = named[0] if named else LOOPBACK
         if not host:
@@ -235,70 +243,30 @@ def listen(
 def limits_from(config: BrokerConfig) -> ListenerLimits:
     """Return the limits of a listener: the user's settings, and embedlog's defaults for the rest.
 
-    If set, `socket.request.max.bytes` limits Produce and all other requests alike. A limit for one
-    client address holds for loopback as well, because the user who sets it wants to see it work.
+    A limit for one client address holds for loopback as well, because the user who sets it wants to
+    see it work.
     """
     from wire.net.limits import ListenerLimits
 
     values: dict[str, Any] = {}
-    for setting, limits in _SETTINGS.items():
+    for setting, limit in _SETTINGS.items():
         value = config.value(setting)
         if config.is_set(setting) and isinstance(value, int) and value >= 0:
-            values.update(dict.fromkeys(limits, value))
+            values[limit] = value
     if _PER_ADDRESS & config.set_names():
         values["limit_loopback"] = True
     return ListenerLimits(**values)
 
 
 _SETTINGS = {
-    "socket.request.max.bytes": ("produce_size_max", "request_size_max"),
-    "queued.max.request.bytes": ("receive_size_max",),
-    "max.connections": ("connection_count_max",),
-    "max.connections.per.ip": ("address_connection_count_max",),
-    "max.connection.creation.rate": ("accept_rate_max",),
-    "connections.max.idle.ms": ("idle_ms",),
+    "socket.request.max.bytes": "request_size_max",
+    "queued.max.request.bytes": "receive_size_max",
+    "max.connections": "connection_count_max",
+    "max.connections.per.ip": "address_connection_count_max",
+    "max.connection.creation.rate": "accept_rate_max",
+    "connections.max.idle.ms": "idle_ms",
 }
 _PER_ADDRESS = {"max.connections.per.ip", "max.connection.creation.rate"}
-
-
-def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
-    """Return the address in `advertised.listeners`, or None if it is not set.
-
-    A host of "" stands for the address that each client connected to.
-
-    Raises:
-        ConfigError: the setting does not name one plaintext address.
-    """
-    return _address(config, "advertised.listeners")
-
-
-def listen_address(config: BrokerConfig) -> tuple[str, int] | None:
-    """Return the address in `listeners`, or None if it is not set. Call it before listening.
-
-    A `BrokerListener` adds its own address to the setting.
-
-    A host of "" stands for every address of the machine.
-
-    Raises:
-        ConfigError: the setting does not name one plaintext address.
-    """
-    return _address(config, "listeners") if config.is_set("listeners") else None
-
-
-def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
-    listeners = config.value(setting)
-    if not listeners:
-        return None
-    assert isinstance(listeners, tuple), (setting, listeners)
-    # Kafka's own `server.properties` also names the controller's listener. embedlog does not open
-    # it.
-    unserved = tuple(f"{name}://" for name in config.controller_listener_names)
-    served = [each for each in listeners if not each.startswith(unserved)]
-    name, _, address = served[0].partition("://") if served else ("", "", "")
-    host, colon, port = address.rpartition(":")
-    if len(served) != 1 or name != LISTENER_NAME or not colon or not port.isdecimal():
-        raise ConfigError(f"{setting}={','.join(listeners)}: expected {LISTENER_NAME}://host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _joined(host: str, port: int) -> str:

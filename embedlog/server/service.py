@@ -16,6 +16,7 @@ from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.runtime.pending import Pending
+from embedlog.server.advertising import LISTENER_NAME
 from embedlog.server.heavy_requests import (
     LIGHT_PRODUCE_SIZE_MAX,
     LIGHT_SESSION_MAX,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]: ...
 
 
-LISTENER_NAME = "PLAINTEXT"
 _PRODUCE = ApiKey.PRODUCE
 _API_VERSIONS = ApiKey.API_VERSIONS
 _SOFTWARE_NAMED_FROM = 3
@@ -63,14 +63,14 @@ class BrokerService:
 
     An unexpected exception closes one connection, and the listener reports it.
 
-    `advertised` is the (host, port) for clients. If it is None or its host is "", each client gets
-    the address that it connected to, which is right for any name or network.
+    `advertised` is the (host, port) for clients. In place of a host of "" or a port of 0 each
+    client gets the host or the port that it connected to, which is right for any name or network.
     """
 
     def __init__(
         self,
         broker: Broker,
-        advertised: tuple[str, int] | None = None,
+        advertised: tuple[str, int] = ("", 0),
         reports: Reports | None = None,
         *,
         has_thread: bool = False,
@@ -96,16 +96,15 @@ class BrokerService:
         self._has_thread = has_thread
 
     def connected(self, connection: Connection) -> None:
-        host, port = self._advertised or (connection.local_host, connection.local_port)
-        host = host or connection.local_host
+        host, port = self._advertised
         # One context for all requests of the connection, because only one is in flight at a time.
         connection.state = RequestContext(
             -1,
             -1,
             listener_name=LISTENER_NAME,
             client_host=connection.peer_host,
-            advertised_host=host,
-            advertised_port=port,
+            advertised_host=host or connection.local_host,
+            advertised_port=port or connection.local_port,
             connection=connection,
             in_process=False,
         )

@@ -23,6 +23,16 @@ def write_refused(
     return now_ms + _REFUSAL_INTERVAL_MS
 
 
+def records_refused(
+    topic_partition: TopicPartition, error: Exception, now_ms: int, tell_from_ms: int
+) -> int:
+    """Log that a limit refused records, at most once in 10 s; return when to log it again."""
+    if now_ms < tell_from_ms:
+        return tell_from_ms
+    events.warning("records for %s were refused: %s", topic_partition, error)
+    return now_ms + _REFUSAL_INTERVAL_MS
+
+
 def poisoned(topic_partition: TopicPartition, error: Exception) -> None:
     """Log that a log refuses all further writes."""
     events.error("%s refuses writes from here on: %s", topic_partition, error, exc_info=error)

@@ -27,6 +27,7 @@ class LogHealth:
     __slots__ = (
         "_clock",
         "_tell_from_ms",
+        "_tell_limits_from_ms",
         "_topic_partition",
         "damage",
         "disk_error",
@@ -46,6 +47,7 @@ class LogHealth:
         self.disk_error: OSError | None = None
         """The last error of a write; later writes may have succeeded."""
         self._tell_from_ms = 0
+        self._tell_limits_from_ms = 0
 
     def check(self) -> None:
         """Raise unless the log takes writes.
@@ -96,6 +98,13 @@ class LogHealth:
         now_ms, known = self._clock.monotonic_ms(), self._topic_partition
         self._tell_from_ms = events.write_refused(known, error, now_ms, self._tell_from_ms)
         return errors.KafkaStorageError(f"{self._topic_partition}: {error}")
+
+    def limit_exceeded(self, error: errors.KafkaError) -> None:
+        """Log that a limit of embedlog refused records, at most once in 10 s."""
+        now_ms, known = self._clock.monotonic_ms(), self._topic_partition
+        self._tell_limits_from_ms = events.records_refused(
+            known, error, now_ms, self._tell_limits_from_ms
+        )
 
     def note_damage(self, damage: CorruptRecord) -> None:
         """Note rot in published records, and log it once."""

@@ -8,6 +8,7 @@ import pytest
 
 from embedlog.broker import dispatch
 from embedlog.cluster.cluster import Cluster
+from embedlog.controller import features
 from tests.apis.ask import ask, opened, versions
 from wire.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -43,15 +44,13 @@ def test_the_list_is_the_dispatch_table(cluster: Cluster, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_features_are_those_of_kafka_4_4(cluster: Cluster, version: int) -> None:
+def test_features_are_those_of_kafka_4_4_that_are_served(cluster: Cluster, version: int) -> None:
     response = ask(cluster, identified(), version)
     supported = {f.name: (f.min_version, f.max_version) for f in response.supported_features}
     everything = {
         "group.version": (0, 1),
         "kraft.version": (0, 1),
         "metadata.version": (7, 33),
-        "share.version": (0, 2),
-        "streams.version": (0, 1),
         "transaction.version": (0, 2),
         "eligible.leader.replicas.version": (0, 1),
     }
@@ -62,13 +61,24 @@ def test_features_are_those_of_kafka_4_4(cluster: Cluster, version: int) -> None
     finalized = {f.name: f.max_version_level for f in response.finalized_features}
     assert finalized == {
         "group.version": 1,
-        "streams.version": 1,
         "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
-        "share.version": 2,
         "metadata.version": 33,
     }
     assert response.finalized_features_epoch == cluster.broker().core.controller.image.end_offset
+
+
+def test_a_feature_of_an_older_log_that_is_not_served_is_not_listed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = cluster.broker().core
+    with monkeypatch.context() as older:
+        older.setitem(features.SUPPORTED, "share.version", (0, 2))
+        core.controller.update_features([("share.version", 1, features.UPGRADE)])
+    assert core.image.feature_level("share.version") == 1
+    response = ask(cluster, identified(), 4)
+    named = [*response.supported_features, *response.finalized_features]
+    assert "share.version" not in {each.name for each in named}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import embedlog
 from embedlog.cluster.cluster import Cluster
 from embedlog.common import ZERO_UUID
+from embedlog.runtime.pending import Pending
 from tests.apis.ask import PORT, ask, opened, versions
 from wire.schemas.metadata import (
     MetadataRequest,
@@ -38,6 +39,13 @@ def one(response: MetadataResponse) -> MetadataResponseTopic:
     return topic
 
 
+def wait_for_topics(cluster: Cluster, *names: str) -> None:
+    """Return once the topics exist, which are created soon after the answer."""
+    core = cluster.broker().core
+    while not core.image.topics_by_name.keys() >= {*names}:
+        cluster.runtime.scheduler.wait(Pending(), 10)
+
+
 @pytest.mark.parametrize("version", versions(MetadataRequest))
 def test_a_topic_and_its_broker(cluster: Cluster, version: int) -> None:
     made = cluster.create_topic("t", 2)
@@ -60,6 +68,9 @@ def test_a_topic_that_is_created_is_unknown_once(cluster: Cluster, version: int)
     request = names("new", create=True)
     first = one(ask(cluster, request, version))
     assert (first.error_code, first.name, first.partitions) == (3, "new", [])
+    again = one(ask(cluster, request, version))
+    assert (again.error_code, cluster.topics) == (3, []), "before the topic exists"
+    wait_for_topics(cluster, "new")
     assert one(ask(cluster, request, version)).error_code == 0
 
 
@@ -103,6 +114,7 @@ def test_the_broker_may_forbid_creation() -> None:
 def test_created_topics_have_the_brokers_counts() -> None:
     with opened(num_partitions=3) as cluster:
         ask(cluster, names("new", create=True), 12)
+        wait_for_topics(cluster, "new")
         assert len(one(ask(cluster, names("new"), 12)).partitions) == 3
 
 
@@ -121,6 +133,7 @@ def test_bad_names_are_errors_and_create_nothing(cluster: Cluster) -> None:
     response = ask(cluster, names(*wanted, create=True), 12)
     codes = {topic.name: topic.error_code for topic in response.topics}
     assert codes == {"a b": 17, "": 17, "x" * 250: 17, "__cluster_metadata": 3, "nope": 3}
+    wait_for_topics(cluster, "nope")
     assert cluster.topics == ["nope"]
 
 
@@ -138,6 +151,7 @@ def test_a_name_asked_for_twice_is_answered_once(cluster: Cluster) -> None:
 def test_a_coordinators_topic_is_made_as_it_must_be(cluster: Cluster) -> None:
     first = one(ask(cluster, names("__transaction_state", create=True), 12))
     assert (first.error_code, first.is_internal) == (3, True)
+    wait_for_topics(cluster, "__transaction_state")
     topic = one(ask(cluster, names("__transaction_state"), 12))
     assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 50)
     configs = cluster.broker().core.controller.image.topic_configs["__transaction_state"]

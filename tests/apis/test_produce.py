@@ -392,3 +392,18 @@ def test_on_disk_the_answer_comes_after_the_sync(durable_client: Client, acks: i
         log = durable_client.broker.replica_manager.partition(topic[0], index).log
         assert (log.durability.synced_offset, log.offsets.high_watermark) == (1, 1)
     assert stored(durable_client, topic) == [b"a"]
+
+
+def test_a_batch_that_becomes_too_large_is_refused_with_the_name_of_the_setting(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = client.make_topic(max_decompressed_message_bytes="1000")
+    for version in (7, 9, 13):
+        answer = send(client, topic, version, gzipped(bytes(2000)))
+        assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+        if version >= 8:
+            assert "more than the allowed 1000 bytes" in str(answer.error_message)
+            assert "max.decompressed.message.bytes" in str(answer.error_message)
+    (line,) = (each.message for each in caplog.records if each.levelname == "WARNING")
+    assert line.startswith(f"records for {topic[0]}-0 were refused: gzip: decompresses to more")
+    assert send(client, topic, 9, gzipped(bytes(500)), gzipped(bytes(500))).error_code == NONE

@@ -82,7 +82,9 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 def make_topic(client: WireClient, name: str) -> None:
     topics = [MetadataRequestTopic(name=name)]
-    client.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 9)
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+    while client.ask(request, 9).topics[0].error_code:
+        continue  # the topic is created soon after the answer
 
 
 def test_the_output_names_the_address_the_durability_and_how_to_stop() -> None:

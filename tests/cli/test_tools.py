@@ -204,6 +204,32 @@ def test_dump_shows_batches_records_and_files(
 
 
 @pytest.mark.slow
+def test_a_batch_that_compresses_well_is_no_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """zstd makes 1 byte of thousands; only the limit of the size counts, here a raised one."""
+    small, large = b"a" * (2 << 20), b"a" * (65 << 20)
+    settings = {"max_decompressed_message_bytes": 100 << 20, "durability": "os"}
+    with embedlog.open(tmp_path / "data", **settings) as cluster:
+        with cluster.producer(
+            compression_type="zstd", max_request_size=1 << 30, buffer_memory=1 << 30
+        ) as producer:
+            producer.send("small", small).result()
+            producer.send("large", large).result()
+        with cluster.consumer(auto_offset_reset="earliest", group_id=None) as consumer:
+            consumer.assign([("large", 0)])
+            (record,) = consumer.poll(5_000)
+            assert record.value == large
+    with embedlog.open_reader(tmp_path / "data") as reader:
+        (found,) = reader.partition("large", 0).records()
+        assert found.value == large
+    assert _called("verify", tmp_path / "data", capsys=capsys)[0] == 0
+    chosen = ("dump", tmp_path / "data", "--topic", "small", "--records")
+    status, out, _ = _called(*chosen, capsys=capsys)
+    assert (status, "damage" in out, small.decode() in out) == (0, False, True)
+
+
+@pytest.mark.slow
 def test_dump_begins_at_the_given_offset_and_shows_damage(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,18 +4,25 @@ all.
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 import embedlog
 from embedlog import Cluster, Consumer, Producer
+from embedlog.errors import ConfigError
 from tests.golden.batches import simple
 from tests.golden.requests import produce
 from tests.golden.run import Run
 from tests.golden.targets import Address
+from tests.server.wire_client import WireClient
+from tests.support.kafka import free_port
 from wire.error_codes import ErrorCode
+from wire.schemas.metadata import MetadataRequest
 
 
 @pytest.fixture
@@ -88,3 +95,81 @@ def test_a_closed_address_may_be_opened_again(cluster: Cluster) -> None:
     listener.close()
     assert listener.addresses == {}
     assert len(cluster.listen().addresses) == 3
+
+
+def seen_by(address: str) -> dict[int, str]:
+    """Return the brokers that the broker at an address names to its clients."""
+    host, _, port = address.rpartition(":")
+    with WireClient((host, int(port))) as client:
+        found = client.ask(MetadataRequest(topics=[]), 9).brokers
+    return {each.node_id: f"{each.host}:{each.port}" for each in found}
+
+
+@pytest.mark.parametrize(
+    ("advertised", "expected"),
+    [
+        ("PLAINTEXT://kafka:29999", {7: "kafka:29999", 8: "kafka:30000", 9: "kafka:30001"}),
+        ("PLAINTEXT://kafka-{id}:9092", {n: f"kafka-{n}:9092" for n in (7, 8, 9)}),
+    ],
+)
+def test_every_broker_names_the_same_advertised_addresses(
+    advertised: str, expected: dict[int, str]
+) -> None:
+    settings = {"advertised.listeners": advertised, "node.id": 7}
+    with embedlog.open(brokers=3, config=settings) as cluster:
+        listener = cluster.listen()
+        assert sorted(listener.addresses) == [7, 8, 9]
+        for address in listener.addresses.values():
+            assert seen_by(address) == expected
+        stopped = cluster.broker(8)
+        stopped.stop()
+        stopped.start()
+        assert seen_by(listener.addresses[9]) == expected
+
+
+def test_listeners_gives_the_host_and_the_first_port_of_several() -> None:
+    first = _free_ports(2)
+    with embedlog.open(brokers=2, listeners=f"PLAINTEXT://localhost:{first}") as cluster:
+        listener = cluster.listen()
+        assert listener.addresses == {1: f"127.0.0.1:{first}", 2: f"127.0.0.1:{first + 1}"}
+        named = {1: f"localhost:{first}", 2: f"localhost:{first + 1}"}
+        assert seen_by(listener.addresses[2]) == named
+
+
+def test_brokers_are_numbered_from_any_number_and_keep_it(tmp_path: Path) -> None:
+    for settings in ({"node.id": 0}, {}, {"node.id": 1}):
+        with embedlog.open(tmp_path / "zero", brokers=3, config=settings) as cluster:
+            assert [each.node_id for each in cluster.brokers] == [0, 1, 2]
+            if "t" not in cluster.topics:
+                cluster.create_topic("t", 3, replication_factor=3)
+            with cluster.producer(acks="all") as producer:
+                for index in range(3):
+                    producer.send("t", b"x", partition=index).result()
+    with pytest.raises(ConfigError, match=r"node.id=7: the brokers of .*zero are numbered from 0"):
+        embedlog.open(tmp_path / "zero", config={"node.id": 7})
+    with embedlog.open(tmp_path / "zero") as cluster:
+        assert cluster.add_broker().node_id == 3
+    with embedlog.open(tmp_path / "zero") as cluster:
+        assert [each.node_id for each in cluster.brokers] == [0, 1, 2, 3]
+
+
+def test_a_directory_without_a_first_number_begins_at_1(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "older", brokers=2):
+        pass
+    properties = tmp_path / "older" / "cluster.properties"
+    lines = properties.read_text().splitlines()
+    assert lines.pop() == "first.node.id=1"
+    properties.write_text("\n".join(lines) + "\n")
+    with embedlog.open(tmp_path / "older") as cluster:
+        assert [each.node_id for each in cluster.brokers] == [1, 2]
+
+
+def _free_ports(count: int) -> int:
+    """Return the first of successive ports that were free a moment ago."""
+    while True:
+        first = free_port()
+        with contextlib.suppress(OSError), contextlib.ExitStack() as open_ports:
+            for port in range(first, first + count):
+                probe = open_ports.enter_context(socket.socket())
+                probe.bind(("127.0.0.1", port))
+            return first

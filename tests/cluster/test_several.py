@@ -9,6 +9,7 @@ import pytest
 from embedlog import errors
 from embedlog.client.errors import IllegalState
 from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError, ConfigError
@@ -337,7 +338,7 @@ def test_a_broker_restarts_although_the_controller_missed_its_stop(
 def test_a_broker_that_cannot_reach_the_controller_does_not_start(cluster: Cluster) -> None:
     node = cluster.broker(2)
     node.kill()
-    cluster.network.split({0, 1, 3}, {2})
+    cluster.network.split({CONTROLLER, 1, 3}, {2})
     with pytest.raises(IllegalState, match="broker 2 cannot start: it is cut off the controller"):
         node.start()
     assert not node.is_running
@@ -464,7 +465,7 @@ def test_a_broker_that_lost_unsynced_records_does_not_lead(
     with killed.producer(acks="all") as producer:
         for number in range(5):
             producer.send("t", b"%d" % number).result()
-    killed.network.split({3}, {0, 1, 2})
+    killed.network.split({3}, {CONTROLLER, 1, 2})
     if is_full:
         killed.broker(3).disk.fill()
     killed.broker(3).kill(lose_unsynced=True)

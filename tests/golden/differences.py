@@ -59,6 +59,42 @@ DIFFERENCES = [
         "ApiVersions lists APIs with a handler; share groups and ACLs have none",
     ),
     Difference(
+        "api_versions",
+        "*",
+        ".*_features[[]share.version[]]*",
+        "ApiVersions names the features that are served: no share groups",
+    ),
+    Difference(
+        "feature*",
+        "*",
+        ".share.version",
+        "the levels of the features that are served: no share groups",
+    ),
+    Difference(
+        "feature*",
+        "UpdateFeatures * *share.version*",
+        "*",
+        "a feature that is not served cannot be changed: no share groups",
+    ),
+    Difference(
+        "api_versions",
+        "*",
+        ".*_features[[]streams.version[]]*",
+        "ApiVersions names the features that are served: no streams groups",
+    ),
+    Difference(
+        "feature*",
+        "*",
+        ".streams.version",
+        "the levels of the features that are served: no streams groups",
+    ),
+    Difference(
+        "feature*",
+        "UpdateFeatures * *streams.version*",
+        "*",
+        "a feature that is not served cannot be changed: no streams groups",
+    ),
+    Difference(
         "*",
         "*",
         "*.configs[[]max.decompressed.message.bytes[]]*",
@@ -71,8 +107,8 @@ DIFFERENCES = [
         "Kafka cuts the last batch in the middle; no client can read a cut batch, so none is sent",
     ),
     Difference(
-        "describe_log_dirs",
         "*",
+        "DescribeLogDirs *",
         ".results[[]*[]].*_bytes",
         "the broker under comparison keeps its log in memory: no volume, so -1 for its sizes",
     ),
@@ -80,6 +116,22 @@ DIFFERENCES = [
 
 NOT_RECORDED = (
     ("Produce with null records", "Kafka never answers; embedlog says INVALID_RECORD (87)"),
+    (
+        "AddPartitionsToTxn 4 and later without transactions",
+        "Kafka never answers; embedlog gives an empty answer",
+    ),
+    (
+        "WriteTxnMarkers with a marker that names a topic or a partition twice",
+        "Kafka writes the marker and never answers; embedlog answers",
+    ),
+    (
+        "Produce that names a partition twice, once with records that are refused unread",
+        "Kafka appends the others and answers the refusal; here the last entry alone counts",
+    ),
+    (
+        "a timestamp below the log start offset, in ListOffsets",
+        "Kafka finds nothing while the last segment before the start exists; embedlog the record",
+    ),
     (
         "AlterConfigs that names a resource twice",
         "Kafka never answers; embedlog says INVALID_REQUEST (42)",
@@ -115,6 +167,18 @@ NOT_RECORDED = (
     (
         "Produce 0-2 and Fetch 0-3",
         "Kafka 4.4 refuses them; embedlog answers by the rules of 3.x, for older clients",
+    ),
+    (
+        "max.decompressed.message.bytes",
+        "Kafka limits a record, INVALID_RECORD (87); embedlog a batch, MESSAGE_TOO_LARGE (10)",
+    ),
+    (
+        "limits of embedlog.*, and defaults of max.connections, max.connections.per.ip and others",
+        "Kafka has no such limits; embedlog refuses a client that takes more than its share",
+    ),
+    (
+        "the leader epoch after a restart of a single broker",
+        "Kafka elects each leader again, which raises its epoch; here only lost records raise it",
     ),
     (
         "large fetches",

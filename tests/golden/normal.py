@@ -19,6 +19,7 @@ from wire.schemas.describe_producers import ProducerState
 from wire.schemas.elect_leaders import ReplicaElectionResult
 from wire.schemas.list_groups import ListedGroup
 from wire.schemas.list_transactions import TransactionState
+from wire.schemas.write_txn_markers import WritableTxnMarkerResult
 
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
@@ -120,7 +121,7 @@ class Normaliser:
         if values and isinstance(values[0], TransactionState):
             values = [t for t in values if t.transactional_id.startswith(self._own_groups)]
             values.sort(key=lambda row: row.transactional_id)
-        if values and isinstance(values[0], ProducerState):
+        if values and isinstance(values[0], ProducerState | WritableTxnMarkerResult):
             # Visit ids in the order of their assignment, because names follow it.
             values = sorted(values, key=lambda row: row.producer_id)
         if name in UNORDERED and values and isinstance(values[0], int | str):

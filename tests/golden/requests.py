@@ -19,7 +19,12 @@ from wire.schemas.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 
 LATEST_CREATE_TOPICS = 7
 PRODUCE_BY_ID = 13
@@ -89,6 +94,13 @@ def produce(
         acks=acks,
         timeout_ms=timeout_ms,
         topic_data=[TopicProduceData(partition_data=rows, **where)],
+    )
+
+
+def is_written(answer: ProduceResponse) -> bool:
+    """Return whether every partition has its records. A new topic's leader may need a moment."""
+    return not any(
+        row.error_code for topic in answer.responses for row in topic.partition_responses
     )
 
 

@@ -16,7 +16,8 @@ from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError, error_for
 from embedlog.runtime.pending import Pending
-from embedlog.server.addresses import BrokerListener, advertised_address, limits_from, listen
+from embedlog.server.addresses import BrokerListener, limits_from, listen
+from embedlog.server.advertising import address_of
 from embedlog.server.service import BrokerService
 from tests.server.wire_client import (
     WireClient,
@@ -228,27 +229,62 @@ def test_clients_are_told_the_advertised_address_where_one_is_set() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("PLAINTEXT://host:1", ("host", 1)),
-        ("PLAINTEXT://[::1]:9092", ("::1", 9092)),
-        ("PLAINTEXT://:9092", ("", 9092)),
-        ("PLAINTEXT://host:1,CONTROLLER://host:2", ("host", 1)),
+        ("PLAINTEXT://host:1", [("host", 1), ("host", 2), ("host", 3)]),
+        ("PLAINTEXT://[::1]:9092", [("::1", 9092), ("::1", 9093), ("::1", 9094)]),
+        ("PLAINTEXT://:9092", [("", 9092), ("", 9093), ("", 9094)]),
+        ("PLAINTEXT://host:0", [("host", 0)] * 3),
+        ("PLAINTEXT://host:1,CONTROLLER://host:2", [("host", 1), ("host", 2), ("host", 3)]),
+        ("PLAINTEXT://kafka-{id}:9092", [(f"kafka-{id}", 9092) for id in (7, 8, 9)]),
+        ("PLAINTEXT://localhost:1909{id}", [("localhost", 19090 + id) for id in (7, 8, 9)]),
     ],
 )
-def test_an_advertised_address_is_read(text: str, expected: tuple[str, int]) -> None:
-    assert advertised_address(BrokerConfig({"advertised.listeners": text})) == expected
+def test_each_broker_has_an_address_of_its_own_in_a_setting(
+    text: str, expected: list[tuple[str, int]]
+) -> None:
+    config = BrokerConfig({"advertised.listeners": text})
+    found = [address_of(config.of_node(7 + n), "advertised.listeners", n) for n in range(3)]
+    assert found == expected
 
 
 @pytest.mark.parametrize(
-    "text", ["host:1", "SSL://host:1", "PLAINTEXT://host", "CONTROLLER://:1", "A://b:1,C://d:2"]
+    "text",
+    [
+        "host:1",
+        "SSL://host:1",
+        "PLAINTEXT://host",
+        "PLAINTEXT://host:{name}",
+        "CONTROLLER://:1",
+        "A://b:1,C://d:2",
+        "PLAINTEXT://host:65535",
+        "PLAINTEXT://host:9092{id}",
+    ],
 )
 def test_an_advertised_address_that_cannot_be_used_is_an_error(text: str) -> None:
+    config = BrokerConfig({"advertised.listeners": text, "node.id": 2})
     with pytest.raises(ConfigError, match="advertised.listeners"):
-        advertised_address(BrokerConfig({"advertised.listeners": text}))
+        address_of(config, "advertised.listeners", 1)
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [("localhost", "localhost"), ("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
+)
+def test_a_name_is_advertised_as_it_is_written(host: str, told: str) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    for settings, arguments in (
+        ({"listeners": f"PLAINTEXT://{shown}:0"}, ()),
+        ({}, (host,)),
+    ):
+        with embedlog.open(config=settings) as cluster:
+            listener = cluster.listen(*arguments)
+            assert cluster.broker().core.endpoints == [("PLAINTEXT", told, listener.port)]
+            with another(listener) as client:
+                (node,) = client.ask(MetadataRequest(topics=[]), 9).brokers
+                assert (node.host, node.port) == (told, listener.port)
 
 
 def test_limits_are_ours_until_a_setting_says_otherwise() -> None:
     limits = limits_from(BrokerConfig())
-    assert (limits.connection_count_max, limits.request_size_max) == (1_000, 1_048_576)
+    assert (limits.connection_count_max, limits.request_size_max) == (1_000, 104_857_600)
     assert not limits.limit_loopback
     limits = limits_from(
         BrokerConfig(
@@ -263,7 +299,7 @@ def test_limits_are_ours_until_a_setting_says_otherwise() -> None:
     )
     assert (limits.connection_count_max, limits.address_connection_count_max) == (5, 2)
     assert limits.limit_loopback
-    assert (limits.request_size_max, limits.produce_size_max) == (3_000_000, 3_000_000)
+    assert limits.request_size_max == 3_000_000
     assert (limits.idle_ms, limits.receive_size_max) == (1_000, 128 * 1024 * 1024)
 
 

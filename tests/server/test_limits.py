@@ -77,6 +77,24 @@ def test_every_limit_has_a_default_and_a_least_value(
         BrokerConfig({name: least - 1})
 
 
+def test_size_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka, one limit holds for every API, not only for Produce."""
+    metadata = bytes(3_000_000)
+    with served() as client:
+        client.ask(FindCoordinatorRequest(key="g"), 1)
+        assert client.ask(_join("g", metadata), 3).error_code == 0
+    with embedlog.open(socket_request_max_bytes=2_000_000) as cluster:
+        listener = cluster.listen()
+        client = WireClient((listener.host, listener.port))
+        client.ask(FindCoordinatorRequest(key="g"), 1)
+        assert client.ask(_join("g", metadata[:1_900_000]), 3).error_code == 0
+        client.send(_join("h", metadata), 3)
+        assert client.is_closed()
+        client.close()
+    (line,) = (each.message for each in caplog.records if "socket.request" in each.message)
+    assert line.endswith("a request of 3000054 bytes is more than socket.request.max.bytes=2000000")
+
+
 def test_elements_of_a_request() -> None:
     topics = [MetadataRequestTopic(name="t")] * 3
     with served(max_request_elements=3) as client:
@@ -285,11 +303,11 @@ def _fetch(count: int) -> FetchRequest:
     )
 
 
-def _join(group_id: str) -> JoinGroupRequest:
+def _join(group_id: str, metadata: bytes = b"") -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=group_id,
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
         protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
     )

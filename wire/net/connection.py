@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from socket import MSG_PEEK, SHUT_RDWR
 
-from wire.net.limits import may_be_large, size_at
+from wire.net.limits import size_at
 from wire.net.poller import READ, WRITE
 from wire.net.receive_memory import Received, ReceiveMemory
 from wire.net.send_queue import SendQueue
@@ -292,11 +292,9 @@ class Connection:
         gathered_size = 0
         while end - start >= 4:
             (size,) = size_at(view, start)
-            if not 0 <= size <= request_size_max and not may_be_large(
-                view, start, end, host.limits
-            ):
-                limit = host.limits.produce_size_max
-                host.reports.bad_size(self, bytes(view[start : start + 64]), size, limit)
+            if not 0 <= size <= request_size_max:
+                first = bytes(view[start : start + 64])
+                host.reports.bad_size(self, first, size, request_size_max)
                 self._is_closing = True
                 start = end
                 break

@@ -1,4 +1,4 @@
-"""The limits of a listener, and the check of a request's size against them."""
+"""The limits of a listener."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ MIB = 1024 * 1024
 
 SIZE = Struct(">i")
 size_at = SIZE.unpack_from
-_SIZE_AND_KEY = Struct(">ih")
-_PRODUCE_KEY = 0
 
 
 class ListenerLimits:
@@ -17,8 +15,7 @@ class ListenerLimits:
 
     They must not change while the listener runs.
 
-    produce_size_max: size of a Produce request [socket.request.max.bytes].
-    request_size_max: size of any other request.
+    request_size_max: size of a request [socket.request.max.bytes].
     receive_size_max: memory for the requests that are being received, over all connections.
         Requests that fit into a receive buffer do not count. Without memory a request waits
         [queued.max.request.bytes].
@@ -38,8 +35,7 @@ class ListenerLimits:
     def __init__(
         self,
         *,
-        produce_size_max: int = 100 * MIB,
-        request_size_max: int = MIB,
+        request_size_max: int = 100 * MIB,
         receive_size_max: int = 128 * MIB,
         response_size_max: int = 256 * MIB,
         connection_count_max: int = 1_000,
@@ -51,7 +47,6 @@ class ListenerLimits:
         frame_rate_min: int = 64 * 1024,
         write_stall_ms: int = 30_000,
     ) -> None:
-        self.produce_size_max = produce_size_max
         self.request_size_max = request_size_max
         self.receive_size_max = receive_size_max
         self.response_size_max = response_size_max
@@ -65,24 +60,8 @@ class ListenerLimits:
         self.write_stall_ms = write_stall_ms
 
 
-def may_be_large(view: memoryview, start: int, end: int, limits: ListenerLimits) -> bool:
-    """Return whether the frame at view[start:end] may exceed `request_size_max`.
-
-    Only a Produce request may. True if the API key has not arrived yet.
-    """
-    (size,) = size_at(view, start)
-    if not 0 <= size <= limits.produce_size_max:
-        return False
-    if end - start < _SIZE_AND_KEY.size:
-        return True  # checked again once the API key has arrived
-    return bool(_SIZE_AND_KEY.unpack_from(view, start)[1] == _PRODUCE_KEY)
-
-
-def size_needed(view: memoryview, start: int, end: int, limits: ListenerLimits) -> int:
-    """Return how many bytes from `start` on are needed next: first the head, then the frame."""
+def size_needed(view: memoryview, start: int, end: int) -> int:
+    """Return how many bytes from `start` on are needed next: first the size, then the frame."""
     if end - start < SIZE.size:
         return SIZE.size
-    (size,) = size_at(view, start)
-    if size > limits.request_size_max and end - start < _SIZE_AND_KEY.size:
-        return _SIZE_AND_KEY.size
-    return SIZE.size + int(size)
+    return SIZE.size + int(size_at(view, start)[0])

@@ -159,7 +159,7 @@ class Received:
         large size. If there is no memory, change nothing and return False.
         """
         memory, buffer = self._memory, self.buffer
-        self._needed = needed = size_needed(view, start, end, self._limits)
+        self._needed = needed = size_needed(view, start, end)
         size = end - start
         if not self.started_at:
             self.started_at = now
@@ -198,7 +198,7 @@ class Received:
         """Begin to wait for memory. Requires: `set_aside` keeps the received part of the frame."""
         assert self.buffer is not None, connection
         self.is_starved = True
-        self._needed = size_needed(memoryview(self.buffer), self.start, self.end, self._limits)
+        self._needed = size_needed(memoryview(self.buffer), self.start, self.end)
         self._memory.starved[self] = connection
 
     def grow(self, now: float) -> bool:

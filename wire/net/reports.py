@@ -67,7 +67,7 @@ class Reports:
         """Log a frame of a forbidden size; `start` holds its first bytes."""
         why = known = foreign(start)
         if known is None:
-            why = f"a request of {size} bytes is more than the {limit} allowed"
+            why = f"a request of {size} bytes is more than socket.request.max.bytes={limit}"
             if not 0 <= size <= _PLAUSIBLE_SIZE_MAX:
                 why = f"this is not the Kafka protocol: it begins with {start[:_SHOWN_SIZE]!r}"
         self.cut_off(peer, known or "size", why or "")

@@ -7,8 +7,8 @@
     3   lz4     LZ4 frame, independent blocks of 64 KiB, no sizes, no checksums (FLG 60, BD 40)
     4   zstd    standard frames; not below magic 2
 
-Decompression does not trust its input: the output has a hard limit, checked while it grows, and
-above 1 MiB it may not exceed 2,000 times the input. A zstd window may not exceed 128 MiB.
+Decompression does not trust its input: the output has a hard limit, checked while it grows. A zstd
+window may not exceed 128 MiB, as in Kafka.
 
 The first call that needs a library imports it.
 """
@@ -27,18 +27,25 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer
 
-RATIO_MAX = 2000
-RATIO_FREE_SIZE = 1 << 20  # an output up to this size may have any ratio to its input
 ZSTD_WINDOW_SIZE_MAX = 128 << 20
 
 GZIP_WBITS = 16 + zlib.MAX_WBITS
 GZIP_MAGIC = b"\x1f\x8b\x08"
+GZIP_HEADER_SIZE = 10
+GZIP_RESERVED_FLAGS = 0xE0
+GZIP_REST_IGNORED = 18  # a rest of at most this size is no further member
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_SIZE = 32 << 10
 
+SNAPPY_RATIO_MAX = 22  # the best ratio: a copy of 64 bytes takes 3 bytes
+
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_HEADER_SIZE_MIN = 7
+LZ4_BLOCK_CHECKSUM_BIT = 0x10
+LZ4_BLOCK_SIZE_MASK = 0x7FFF_FFFF
+LZ4_CONTENT_CHECKSUM_BIT = 0x04
 LZ4_CONTENT_SIZE_BIT = 0x08
 LZ4_INDEPENDENT_BIT = 0x20
 LZ4_VERSION_MASK = 0xC0
@@ -52,6 +59,7 @@ ZSTD_BLOCK_SIZE_MAX = 128 << 10
 ZSTD_BLOCK_BYTES_MIN = 4  # the smallest block: 3 bytes of header, and 1 byte that it repeats
 
 _SIZE = Struct(">i")
+_GZIP_TRAILER = Struct("<II")
 
 
 def compress(codec: int, data: Buffer, level: int | None = None, magic: int = 2) -> bytes:
@@ -77,17 +85,16 @@ def decompress(
 
     Raises:
         CorruptPayload: the codec cannot read the bytes, or they end early.
-        TooLarge: the output would exceed `limit`, or the allowed ratio.
+        TooLarge: the output would exceed `limit`.
         UnsupportedCodec: as `compress`.
     """
     if codec == Codec.NONE:
         if len(data) > limit:
             raise TooLarge(f"{len(data)} bytes, the limit is {limit}")
         return bytes(data)
-    allowed = min(limit, max(RATIO_FREE_SIZE, RATIO_MAX * len(data)))
     _check_codec(codec, magic)
     try:
-        return DECOMPRESSORS[codec](data, allowed, magic)
+        return DECOMPRESSORS[codec](data, limit, magic)
     except ImportError as error:
         raise UnsupportedCodec(f"{CODEC_NAMES[codec]}: {error}") from None
 
@@ -106,13 +113,18 @@ def _gzip(data: Buffer, level: int | None, magic: int) -> bytes:
 
 def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
     rest = bytes(data)
+    end = _gzip_header_end(rest)
+    if not end:
+        raise CorruptPayload("gzip: no valid header")
     output: list[bytes] = []
     room = limit
-    while True:
-        stream = zlib.decompressobj(GZIP_WBITS)
+    while end:
+        # Java ignores the reserved bits of the flags, but zlib does not: skip such a header.
+        is_odd = rest[3] & GZIP_RESERVED_FLAGS
+        stream = zlib.decompressobj(-zlib.MAX_WBITS if is_odd else GZIP_WBITS)
         try:
             # Ask for one byte more than allowed, to notice an output above the limit.
-            piece = stream.decompress(rest, room + 1)
+            piece = stream.decompress(rest[end:] if is_odd else rest, room + 1)
         except zlib.error as error:
             raise CorruptPayload(f"gzip: {error}") from None
         if len(piece) > room:
@@ -122,9 +134,35 @@ def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
         output.append(piece)
         room -= len(piece)
         rest = stream.unused_data
+        if is_odd:
+            trailer = zlib.crc32(piece), len(piece) & 0xFFFF_FFFF
+            if rest[: _GZIP_TRAILER.size] != _GZIP_TRAILER.pack(*trailer):
+                raise CorruptPayload("gzip: wrong checksum or size")
+            rest = rest[_GZIP_TRAILER.size :]
         # Like Java's GZIPInputStream: ignore the bytes after a member unless they begin a next one.
-        if not rest.startswith(GZIP_MAGIC):
-            return b"".join(output)
+        end = _gzip_header_end(rest) if len(rest) > GZIP_REST_IGNORED else 0
+    return b"".join(output)
+
+
+def _gzip_header_end(data: bytes) -> int:
+    """Return the size of a member's header; 0 if `data` does not begin with a whole, valid one."""
+    if len(data) < GZIP_HEADER_SIZE or not data.startswith(GZIP_MAGIC):
+        return 0
+    flags, position = data[3], GZIP_HEADER_SIZE
+    if flags & 0x04:
+        position += 2 + int.from_bytes(data[position : position + 2], "little")
+    for text in (0x08, 0x10):  # a name, a comment
+        if flags & text:
+            found = data.find(0, position)
+            if found < 0:
+                return 0
+            position = found + 1
+    if flags & 0x02:
+        expected = zlib.crc32(data[:position]) & 0xFFFF
+        if int.from_bytes(data[position : position + 2], "little") != expected:
+            return 0
+        position += 2
+    return position if position <= len(data) else 0
 
 
 def _snappy(data: Buffer, level: int | None, magic: int) -> bytes:
@@ -146,13 +184,17 @@ def _unsnappy(data: Buffer, limit: int, magic: int) -> bytes:
     room = limit
     position = 0
     while position < len(view):
-        if view[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # streams may be joined
+        if view[position : position + 4] == XERIAL_MAGIC[:4]:  # streams may be joined
             position += len(XERIAL_HEADER)
             if position > len(view):
                 raise CorruptPayload("snappy: the stream ends inside its header")
+            # As in Java, only the second and later headers must have a version.
+            (version,) = _SIZE.unpack_from(view, position - 2 * _SIZE.size)
+            if version < 1 and position > len(XERIAL_HEADER):
+                raise CorruptPayload(f"snappy: stream of version {version}, expected 1 or later")
             continue
         if len(view) - position < _SIZE.size:
-            raise CorruptPayload("snappy: the stream ends inside a block size")
+            break  # Java ignores an unfinished size
         (size,) = _SIZE.unpack_from(view, position)
         position += _SIZE.size
         if not 0 < size <= len(view) - position:
@@ -168,8 +210,12 @@ def _unsnappy_block(block: memoryview, room: int, limit: int) -> bytes:
     from cramjam import DecompressionError, snappy
 
     try:
-        if snappy.decompress_raw_len(block) > room:
+        size = snappy.decompress_raw_len(block)
+        if size > room:
             raise _too_large("snappy", limit)
+        if size > SNAPPY_RATIO_MAX * len(block):
+            # The library takes the memory that the block claims before it reads on.
+            raise CorruptPayload(f"snappy: a block of {len(block)} bytes cannot become {size}")
         return bytes(snappy.decompress_raw(block))
     except DecompressionError as error:
         raise CorruptPayload(f"snappy: {error}") from None
@@ -195,9 +241,23 @@ def _lz4(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
+    source = bytes(data)
+    if len(source) < LZ4_HEADER_SIZE_MIN or source[:4] != LZ4_MAGIC:
+        raise CorruptPayload("lz4: no frame header")
+    flags = source[4]
+    if flags & LZ4_VERSION_MASK != LZ4_VERSION:
+        raise CorruptPayload(f"lz4: frame version {flags >> 6}, expected 1")
+    if not flags & LZ4_INDEPENDENT_BIT:
+        raise CorruptPayload("lz4: dependent blocks are not allowed")  # Kafka refuses them as well
+    try:
+        return _unlz4_frame(source, limit)
+    except CorruptPayload:
+        return _unlz4_frame(_plain_lz4(source, magic), limit)
+
+
+def _unlz4_frame(source: bytes, limit: int) -> bytes:
     from lz4 import frame
 
-    source = _checked_lz4_header(bytes(data), magic)
     context = frame.create_decompression_context()
     output: list[bytes] = []
     room = limit
@@ -222,23 +282,36 @@ def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
             raise CorruptPayload("lz4: the frame ends early")
 
 
-def _checked_lz4_header(source: bytes, magic: int) -> bytes:
-    """Check the header of an lz4 frame, and return the frame.
+def _plain_lz4(source: bytes, magic: int) -> bytes:
+    """Return a frame that the library refuses without the parts that Kafka does not check.
 
-    With magic 0 a wrong checksum of the header is allowed; it is corrected in the result.
+    They are the content's size and checksum and, with magic 0, the header's checksum. Any block of
+    size 0 ends a frame, even an uncompressed block.
     """
-    if len(source) < 7 or source[:4] != LZ4_MAGIC:
-        raise CorruptPayload("lz4: no frame header")
     flags = source[4]
-    if flags & LZ4_VERSION_MASK != LZ4_VERSION:
-        raise CorruptPayload(f"lz4: frame version {flags >> 6}, expected 1")
-    if not flags & LZ4_INDEPENDENT_BIT:
-        raise CorruptPayload("lz4: dependent blocks are not allowed")  # Kafka refuses them as well
-    if magic > 0:
-        return source
     end = 14 if flags & LZ4_CONTENT_SIZE_BIT else 6
-    checksum = xxh32_small(source[4:end]) >> 8 & 0xFF
-    return source[:end] + bytes((checksum,)) + source[end + 1 :]
+    if magic > 0 and source[end : end + 1] != _lz4_checksum(source[4:end]):
+        raise CorruptPayload("lz4: wrong checksum of the header")
+    mark = _lz4_end_mark(source, end + 1, 4 if flags & LZ4_BLOCK_CHECKSUM_BIT else 0)
+    tail_size = 4 if flags & LZ4_CONTENT_CHECKSUM_BIT else 0
+    if mark + 4 + tail_size > len(source):
+        raise CorruptPayload("lz4: the frame ends early")
+    fields = bytes((flags & ~(LZ4_CONTENT_SIZE_BIT | LZ4_CONTENT_CHECKSUM_BIT), source[5]))
+    return b"".join((LZ4_MAGIC, fields, _lz4_checksum(fields), source[end + 1 : mark], bytes(4)))
+
+
+def _lz4_end_mark(source: bytes, position: int, checksum_size: int) -> int:
+    """Return the position of the mark behind the blocks; the source's end if there is none."""
+    while position + 4 <= len(source):
+        size = int.from_bytes(source[position : position + 4], "little") & LZ4_BLOCK_SIZE_MASK
+        if size == 0:
+            return position
+        position += 4 + size + checksum_size
+    return len(source)
+
+
+def _lz4_checksum(fields: bytes) -> bytes:
+    return bytes((xxh32_small(fields) >> 8 & 0xFF,))
 
 
 def _zstd(data: Buffer, level: int | None, magic: int) -> bytes:
@@ -248,21 +321,21 @@ def _zstd(data: Buffer, level: int | None, magic: int) -> bytes:
 
 
 def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
-    from zstandard import ZstdDecompressor, ZstdError, get_frame_parameters
+    from zstandard import ZstdDecompressor, ZstdError
 
     source = bytes(data)
     output: list[bytes] = []
     room = limit
+    is_first = True
     try:
-        while True:
-            window_size = get_frame_parameters(source).window_size
-            if window_size > ZSTD_WINDOW_SIZE_MAX:
-                raise TooLarge(f"zstd: a window of {window_size} bytes")
+        while source:
             stream = ZstdDecompressor(max_window_size=ZSTD_WINDOW_SIZE_MAX).decompressobj()
             position = 0
             while not stream.eof:
                 if position >= len(source):
-                    raise CorruptPayload("zstd: the frame ends early")
+                    if is_first:
+                        raise CorruptPayload("zstd: the frame ends early")
+                    break  # Java takes an unfinished frame after a whole one for the end
                 # The library returns the whole output of the input that it gets, and 4 bytes of
                 # input can become 128 KiB. So pass only as much as may fit into the room left.
                 step = max(256, room // ZSTD_BLOCK_SIZE_MAX * ZSTD_BLOCK_BYTES_MIN)
@@ -273,10 +346,10 @@ def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
                 room -= len(piece)
                 position += step
             source = stream.unused_data + source[position:]
-            if not source:
-                return b"".join(output)
+            is_first = False
     except ZstdError as error:
         raise CorruptPayload(f"zstd: {error}") from None
+    return b"".join(output)
 
 
 def xxh32_small(data: bytes) -> int:

@@ -71,7 +71,9 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
-DECOMPRESSED_SIZE_MAX = 64 << 20
+DECOMPRESSED_SIZE_MAX = 2_147_483_639
+"""Default limit of a decompressed batch: the greatest value of max.decompressed.message.bytes, so
+that every batch that a broker accepted can be read."""
 
 
 class Codec:

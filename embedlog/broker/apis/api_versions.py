@@ -63,6 +63,7 @@ def _response(broker: Broker, version: int) -> ApiVersionsResponse:
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in image.feature_levels.items()
+            if name in SUPPORTED
         ],
     )
 

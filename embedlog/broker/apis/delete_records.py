@@ -2,7 +2,8 @@
 
 Offset -1 means the high watermark. v2 flexible. The answer waits until no live replica has the
 records any more, at most `timeout_ms`. It has the new first offset. The files of whole segments are
-removed later, by the next pass of retention.
+removed later, by the next pass of retention. If a request names a partition twice, its last offset
+counts; a topic without partitions is left out of the answer.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ def handle(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
     deleted: list[DeletedPartition] = []
+    by_topic: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            by_topic.setdefault(topic.name, {})[asked.partition_index] = asked
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    _delete(broker, topic.name, asked, deleted) for asked in topic.partitions
-                ],
+                name=name,
+                partitions=[_delete(broker, name, asked, deleted) for asked in last.values()],
             )
-            for topic in request.topics
+            for name, last in by_topic.items()
         ]
     )
     if not deleted:

@@ -2,7 +2,8 @@
 
 v3 TOPIC_DELETION_DISABLED; before v3 it is INVALID_REQUEST. v4 flexible. v5 error messages. v6 ids.
 
-With a timeout of zero or less nothing is deleted, and the answer is REQUEST_TIMED_OUT.
+With a timeout of zero or less nothing is looked up or deleted, and the answer is
+REQUEST_TIMED_OUT for every topic that the request names once.
 """
 
 from __future__ import annotations
@@ -38,11 +39,8 @@ def handle(
     plan = _Plan(broker.image)
     for topic in _asked(request):
         plan.add(topic)
-    plan.drop_duplicates()
-    if request.timeout_ms <= 0:
-        results = [plan.late(topic) for topic in plan.wanted]
-    else:
-        results = [_delete(broker.controller, topic_id) for topic_id in plan.wanted]
+    plan.drop_duplicates(is_late=request.timeout_ms <= 0)
+    results = [_delete(broker.controller, topic_id) for topic_id in plan.wanted]
     return DeleteTopicsResponse(responses=[*plan.refused, *results])
 
 
@@ -61,8 +59,8 @@ class _Plan:
         self._names: dict[str, int] = {}
         self._ids: dict[bytes, int] = {}
         self.refused: list[DeletableTopicResult] = []
-        self.wanted: dict[bytes, str | None] = {}
-        """Topic id -> the name in the request; None if the request names the id."""
+        self.wanted: dict[bytes, None] = {}
+        """The ids of the topics to delete."""
 
     def add(self, topic: DeleteTopicState) -> None:
         if topic.name is None and topic.topic_id == ZERO_UUID:
@@ -74,14 +72,17 @@ class _Plan:
         else:
             self._ids[topic.topic_id] = self._ids.get(topic.topic_id, 0) + 1
 
-    def drop_duplicates(self) -> None:
-        """Split the entries into `refused` and `wanted`; a repeated topic is refused.
+    def drop_duplicates(self, *, is_late: bool) -> None:
+        """Split the entries into `refused` and `wanted`; a repeated topic is refused, and every
+        topic if the request `is_late`.
 
         Requires: every entry was added.
         """
         for topic_id, count in self._ids.items():
             if count > 1:
                 self._refuse(DeleteTopicState(topic_id=topic_id), "Duplicate topic id.")
+            elif is_late:
+                self.refused.append(_failure(None, topic_id, errors.RequestTimedOut()))
             elif topic_id in self._image.topics_by_id:
                 self.wanted[topic_id] = None
             else:
@@ -90,6 +91,8 @@ class _Plan:
             topic = self._image.topics_by_name.get(name)
             if count > 1:
                 self._refuse(DeleteTopicState(name=name), "Duplicate topic name.")
+            elif is_late:
+                self.refused.append(_failure(name, ZERO_UUID, errors.RequestTimedOut()))
             elif topic is None:
                 error = errors.UnknownTopicOrPartition()
                 self.refused.append(_failure(name, ZERO_UUID, error))
@@ -100,12 +103,7 @@ class _Plan:
                     "The provided topic name maps to an ID that was already supplied.",
                 )
             else:
-                self.wanted[topic.topic_id] = name
-
-    def late(self, topic_id: bytes) -> DeletableTopicResult:
-        name = self.wanted[topic_id]
-        shown = topic_id if name is None else ZERO_UUID
-        return _failure(name, shown, errors.RequestTimedOut())
+                self.wanted[topic.topic_id] = None
 
     def _refuse(self, topic: DeleteTopicState, message: str) -> None:
         error = errors.InvalidRequest(message)

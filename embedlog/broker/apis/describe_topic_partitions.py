@@ -69,15 +69,16 @@ def _names(request: DescribeTopicPartitionsRequest, existing: list[str]) -> list
         InvalidRequest: the cursor names no topic of the request, or a negative partition.
         UnknownServerError: a name is empty; Kafka answers the same.
     """
-    asked = [topic.name for topic in request.topics]
+    asked, cursor = [topic.name for topic in request.topics], request.cursor
+    if cursor is not None and (
+        cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
+    ):
+        raise errors.InvalidRequest()
     if "" in asked:
         raise errors.UnknownServerError()
     names = sorted(set(asked or existing))
-    cursor = request.cursor
     if cursor is None:
         return names
-    if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
-        raise errors.InvalidRequest()
     return [name for name in names if name >= cursor.topic_name]
 
 

@@ -22,10 +22,14 @@ from wire.schemas.elect_leaders import (
     ReplicaElectionResult,
 )
 
+_FIRST_WITH_ERROR = 1
+
 
 def handle(
     broker: Broker, _context: RequestContext, request: ElectLeadersRequest
 ) -> ElectLeadersResponse:
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return ElectLeadersResponse()  # whatever the type and the timeout, as in Kafka
     if request.timeout_ms <= 0:
         raise errors.RequestTimedOut()
     controller = broker.controller
@@ -41,10 +45,10 @@ def handle(
     return _answer(asked, controller.partitions.elect_leaders(request.election_type, wanted))
 
 
-def refused(request: ElectLeadersRequest, _version: int, error: KafkaError) -> ElectLeadersResponse:
-    """Return the error at the top and in every partition."""
+def refused(request: ElectLeadersRequest, version: int, error: KafkaError) -> ElectLeadersResponse:
+    """Return the error at the top, from v1 on, and in every partition."""
     return ElectLeadersResponse(
-        error_code=error.code,
+        error_code=error.code if version >= _FIRST_WITH_ERROR else 0,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,

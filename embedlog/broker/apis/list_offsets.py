@@ -14,7 +14,7 @@ the request to a follower.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import repeated
+from embedlog.common import grouped, repeated
 from embedlog.replication.partition import NO_EPOCH, Isolation, Partition
 from wire.schemas.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -58,17 +58,18 @@ def handle(
         raise errors.UnknownServerError(f"Unknown isolation level {request.isolation_level}")
     named_twice = _repeated(request)
     topics = []
-    for topic in request.topics:
+    for name, entries in grouped(request.topics, lambda topic: topic.name).items():
         answers = []
-        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
+        wanted = {asked.partition_index: asked for topic in entries for asked in topic.partitions}
+        for asked in wanted.values():
             try:
-                if (topic.name, asked.partition_index) in named_twice:
+                if (name, asked.partition_index) in named_twice:
                     raise errors.InvalidRequest()
-                answers.append(_find(broker, request, version, topic.name, asked))
+                answers.append(_find(broker, request, version, name, asked))
             except errors.KafkaError as error:
                 answers.append(_refusal(asked, error.code))
         if answers:
-            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+            topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 
 

@@ -184,8 +184,10 @@ def _by_name(
     names = list(dict.fromkeys(names))
     missing = [name for name in names if name not in image.topics_by_name]
     if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-        topics.create_missing(broker, missing)
-        if broker.config.embedlog_auto_create_topics_await:
+        if not broker.config.embedlog_auto_create_topics_await:
+            topics.create_missing_later(broker, missing)
+        else:
+            topics.create_missing(broker, missing)
             image = broker.image
             missing = [name for name in names if name not in image.topics_by_name]
     known = (image.topics_by_name.get(name) for name in names)

@@ -23,6 +23,7 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.broker import topics
+from embedlog.common import grouped
 from embedlog.coordinator.answers import answered, then
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC, check_one_batch
@@ -35,6 +36,7 @@ from wire.schemas.produce import (
     NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from embedlog.replication.replica_manager import LogAppendInfo
     from embedlog.runtime.pending import Pending
     from wire.records.encode.built import BuiltBatch
-    from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+    from wire.schemas.produce import PartitionProduceData, ProduceRequest
 
 ANY_MAGIC = (0, 2)
 _FIRST_WITH_BATCHES_ONLY = 3
@@ -140,7 +142,10 @@ def _handle_transactional(
 
 def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | None:
     broker, request = produce.broker, produce.request
-    answers = [_append_to_topic(produce, topic) for topic in request.topic_data]
+    topic_data = request.topic_data
+    if len(topic_data) > 1:
+        topic_data = _each_topic_once(topic_data)
+    answers = [_append_to_topic(produce, topic) for topic in topic_data]
     if produce.acks == 0:
         if produce.failed and produce.context.connection is not None:
             produce.context.connection.close()
@@ -224,10 +229,10 @@ def refused(
                         base_offset=-1,
                         error_message=error.message,
                     )
-                    for data in topic.partition_data
+                    for data in _last_of_each(topic.partition_data)
                 ],
             )
-            for topic in request.topic_data
+            for topic in _each_topic_once(request.topic_data)
         ]
     )
 
@@ -252,12 +257,29 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
             if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 error = _found_before(produce, name, data) or error
             produce.failed = True
+            if error.code == ErrorCode.MESSAGE_TOO_LARGE and error.told_with_message:
+                manager.partitions[name, index].log.health.limit_exceeded(error)
             answers.append(_refusal(index, error, produce.version))
     response = bare(TopicProduceResponse)
     response.name = topic.name
     response.topic_id = topic.topic_id
     response.partition_responses = answers
     return response
+
+
+def _each_topic_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Return the topics. If one is repeated, it gets the partitions of all its entries."""
+    by_topic = grouped(topic_data, lambda topic: (topic.name, topic.topic_id))
+    if len(by_topic) == len(topic_data):
+        return topic_data
+    return [
+        TopicProduceData(
+            name=name,
+            topic_id=topic_id,
+            partition_data=[data for entry in entries for data in entry.partition_data],
+        )
+        for (name, topic_id), entries in by_topic.items()
+    ]
 
 
 def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:

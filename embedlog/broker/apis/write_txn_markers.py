@@ -5,6 +5,9 @@ marker is one control batch in each partition, appended with acks=all. In `__con
 commit marker makes the offsets of the transaction valid, and an abort marker drops them. v1
 flexible. v2 has the transaction version: if it is at least 2, a marker with the producer's present
 epoch is a retry, which the broker refuses if the producer has an open transaction (KIP-890).
+
+As in Kafka, a marker without producer id or epoch (-1) refuses the whole request, and the markers
+of one producer share an entry of the answer, which leaves out topics without partitions.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.dispatch import as_kafka_error
 from embedlog.broker.marker_routes import all_refused
+from embedlog.common import grouped
 from embedlog.coordinator.answers import combined
 from embedlog.coordinator.result import Marker, Result
 from embedlog.runtime.pending import Pending
@@ -36,23 +40,55 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
 
 _TIMEOUT_MS = 30_000
+_NONE = -1
 
 
 def handle(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
-    return combined(
-        # As in Kafka, the answer leaves out a marker without partitions.
-        [_write_marker(broker, marker) for marker in request.markers if marker.topics],
-        lambda results: WriteTxnMarkersResponse(markers=results),
-    )
+    markers = _with_partitions(request)
+    if any(marker.producer_id == _NONE or marker.producer_epoch == _NONE for marker in markers):
+        raise errors.UnknownServerError("a marker without producer id or epoch")
+    return combined([_write_marker(broker, marker) for marker in markers], _answer)
 
 
 def refused(
     request: WriteTxnMarkersRequest, version: int, error: errors.KafkaError
 ) -> WriteTxnMarkersResponse:
     """Return the error in every partition."""
-    return all_refused(request, error.code)
+    return all_refused(WriteTxnMarkersRequest(markers=_with_partitions(request)), error.code)
+
+
+def _with_partitions(request: WriteTxnMarkersRequest) -> list[WritableTxnMarker]:
+    """Return the markers that have partitions, without their topics that have none."""
+    return [
+        WritableTxnMarker(
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            transaction_result=marker.transaction_result,
+            topics=topics,
+            coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.transaction_version,
+        )
+        for marker in request.markers
+        if (topics := [topic for topic in marker.topics if topic.partition_indexes])
+    ]
+
+
+def _answer(results: list[WritableTxnMarkerResult]) -> WriteTxnMarkersResponse:
+    """Return the results by producer; of a partition that has two the last one."""
+    markers = []
+    for producer_id, entries in grouped(results, lambda result: result.producer_id).items():
+        by_topic: dict[str, dict[int, WritableTxnMarkerPartitionResult]] = {}
+        for topic in [topic for entry in entries for topic in entry.topics]:
+            partitions = by_topic.setdefault(topic.name, {})
+            partitions.update({each.partition_index: each for each in topic.partitions})
+        topics = [
+            WritableTxnMarkerTopicResult(name=name, partitions=[*partitions.values()])
+            for name, partitions in by_topic.items()
+        ]
+        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
+    return WriteTxnMarkersResponse(markers=markers)
 
 
 def _write_marker(
@@ -115,6 +151,10 @@ def _append(
 ) -> Pending[Any] | None:
     """Append the marker. Return None if it is committed already, otherwise a pending."""
     version = marker.transaction_version
+    if broker.image.partition(topic, index) is None:
+        raise errors.UnknownTopicOrPartition()
+    if version == _NONE:
+        raise errors.UnknownServerError("a marker of transaction version -1")
     if topic == OFFSETS_TOPIC:
         ended = Marker(
             batch,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-CONTROLLER = 0
-"""The controller's number on the network. Brokers have positive numbers."""
+CONTROLLER = -1
+"""The controller's number on the network. Brokers have numbers from 0 on."""
 
 _SWEEP_MS = 500
 """Time between two checks for calls that timed out: a time-out comes at most this late."""

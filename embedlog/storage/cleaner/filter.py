@@ -51,18 +51,13 @@ class BatchFilter:
         end: int,
         now_ms: int,
         delete_retention_ms: int,
-        limit: int = DECOMPRESSED_SIZE_MAX,
     ) -> None:
-        """`latest` has the last offset below `end` of each key; `now_ms` is wall time.
-
-        `limit` is the largest size of a decompressed batch.
-        """
+        """`latest` has the last offset below `end` of each key; `now_ms` is wall time."""
         self._latest = latest.latest
         self._transactions = transactions
         self._end = end
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
-        self._limit = limit
         self._last_of_producers: Mapping[int, tuple[int, int]] = {}
 
     def protect(self, last_of_producers: Mapping[int, tuple[int, int]]) -> None:
@@ -89,14 +84,14 @@ class BatchFilter:
             return self._emptied(batch)
         if is_mortal and horizon is None:
             horizon = self._now_ms + self._delete_retention_ms
-            return retain(batch, kept, delete_horizon_ms=horizon, limit=self._limit)
+            return retain(batch, kept, delete_horizon_ms=horizon)
         if len(kept) == batch.record_count:
             return batch.buffer
-        return retain(batch, kept, limit=self._limit)
+        return retain(batch, kept)
 
     def _latest_records(self, batch: RecordBatch, has_expired: bool) -> tuple[list[int], bool]:
         """Return the indexes of the remaining records, and whether one of them is a tombstone."""
-        keys, offsets, tombstones = read_fields(batch, self._limit)
+        keys, offsets, tombstones = read_fields(batch)
         latest = self._latest
         if len(keys) >= COLUMNS_COUNT_MIN:
             import numpy as np
@@ -131,7 +126,7 @@ class BatchFilter:
 
 
 def read_fields(
-    batch: RecordBatch, limit: int
+    batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX
 ) -> tuple[Sequence[bytes | None], Sequence[int], Collection[int]]:
     """Return (keys, offsets, indexes of the records with a null value) of a batch."""
     count = batch.record_count

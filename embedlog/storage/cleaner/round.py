@@ -21,7 +21,6 @@ from embedlog.storage.producers.append import load_aborted_in_slices
 from embedlog.storage.segments.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.segments.indexes.time import ENTRY_SIZE as TIME_ENTRY_SIZE
 from wire.records.batch import RecordBatch, iter_batches
-from wire.records.format import DECOMPRESSED_SIZE_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +78,6 @@ class CleaningRound:
         self._now_ms = now_ms
         self._checkpoint = checkpoint
         self._remove = remove
-        self._limit = max(DECOMPRESSED_SIZE_MAX, log.config.max_decompressed_message_bytes)
         self._map = OffsetMap(map_size_max)
         self._sources = tuple(s for s in log.segments if s.base_offset < found.end)
         self._output: CleanedOutput | None = None
@@ -136,7 +134,6 @@ class CleaningRound:
             end=self._end,
             now_ms=self._now_ms,
             delete_retention_ms=self.log.config.delete_retention_ms,
-            limit=self._limit,
         )
         for group in _groups(self._sources, self.log):
             with self.log.lock:
@@ -168,7 +165,7 @@ class CleaningRound:
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
         """Map the keys of the dirty range. If the memory is used up, end the range there."""
         transactions = CleanedTransactions(aborted)
-        offset_map, limit = self._map, self._limit
+        offset_map = self._map
         for segment in self._sources:
             if segment.next_offset <= self._first_dirty:
                 continue
@@ -178,7 +175,7 @@ class CleaningRound:
                     self._end = batch.base_offset
                     return
                 if not transactions.read(batch) and not batch.is_control:
-                    keys, offsets, _ = read_fields(batch, limit)
+                    keys, offsets, _ = read_fields(batch)
                     offset_map.add(keys, offsets)
                 if self.progress.read >= self._slice_end:
                     yield self.progress.read

@@ -24,7 +24,7 @@ from embedlog.storage.state_files import staged_layout
 from wire.records.batch import RecordBatch
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal
-from wire.records.format import CHECKED_HEAD, CODEC_MASK, DECOMPRESSED_SIZE_MAX, TimestampType
+from wire.records.format import CHECKED_HEAD, CODEC_MASK, TimestampType
 from wire.records.retain import empty_batch, retain
 
 TYPE_CHECKING = False
@@ -96,7 +96,7 @@ class Rewriter:
         self.record_count += count
         if count == 0 or not (self._erased or self._latest is not None):
             return batch
-        keys, offsets, _ = read_fields(batch, DECOMPRESSED_SIZE_MAX)
+        keys, offsets, _ = read_fields(batch)
         erased, latest = self._erased, self._latest
         kept = []
         for index, (key, offset) in enumerate(zip(keys, offsets, strict=True)):

@@ -26,8 +26,8 @@ _ERRORS_SHOWN = 3
 _CODES: tuple[tuple[type[RecordsError], int], ...] = (
     (CorruptBatch, 2),
     (InvalidRecord, 87),
-    (TooLarge, 87),  # as for a record beyond max.decompressed.message.bytes
-    (TooManyHeaders, 10),  # clients split the batch, and send its halves
+    (TooLarge, 10),  # clients split the batch, and send its halves
+    (TooManyHeaders, 10),  # the same
     (CorruptPayload, -1),  # Kafka fails on such bytes with this code
     (UnsupportedCodec, 76),
 )
@@ -35,9 +35,13 @@ _CODES: tuple[tuple[type[RecordsError], int], ...] = (
 
 def as_kafka_error(error: RecordsError) -> errors.KafkaError:
     """Return the error of a produce request for bytes that `wire.records` refuses."""
-    return next(
-        errors.error_for(code, str(error)) for kind, code in _CODES if isinstance(error, kind)
-    )
+    code = next(code for kind, code in _CODES if isinstance(error, kind))
+    if not isinstance(error, TooLarge):
+        return errors.error_for(code, str(error))
+    found = errors.error_for(code, f"{error}, which max.decompressed.message.bytes sets")
+    # Kafka would take the batch, so tell client and operator which setting refuses it.
+    found.told_with_message = True
+    return found
 
 
 def check_records(

@@ -144,6 +144,8 @@ def test_the_last_epoch_of_an_id_is_followed_by_another_id(world: World) -> None
     assert world.end(old, is_committed=False) == (0, new, 0)  # repeated
     assert world.end(old)[0] == ErrorCode.INVALID_TXN_STATE
     assert world.add(old, 0) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    # The previous id counts with its last epoch only, even if the present epoch is the same.
+    assert world.initialize("t", pid, 0).error_code == ErrorCode.PRODUCER_FENCED
     assert world.producer(producer_id=pid, epoch=LAST_OF_CLIENTS) == (new, 0)
     assert world.initialize("t", pid, LAST_OF_CLIENTS).error_code == ErrorCode.PRODUCER_FENCED
 

@@ -25,6 +25,9 @@ from tests.golden.scenarios import (
     transactional_partitions,
     transactional_walks,
     two_phase_commit,
+    variations_of_groups,
+    variations_of_topics,
+    variations_of_transactions,
 )
 
 __all__ = [
@@ -52,4 +55,7 @@ __all__ = [
     "transactional_partitions",
     "transactional_walks",
     "two_phase_commit",
+    "variations_of_groups",
+    "variations_of_topics",
+    "variations_of_transactions",
 ]

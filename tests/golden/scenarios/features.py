@@ -129,8 +129,8 @@ def features_changed(run: Run) -> None:
     for name in ("streams.version", "share.version", "eligible.leader.replicas.version"):
         run.send(update((name, 0), kind=SAFE), 2, f"{name} off")
     _levels(run, "three are off")
-    back = (("streams.version", 1), ("share.version", 2), ("eligible.leader.replicas.version", 1))
-    run.send(update(*back), 2, "three are on")
+    run.send(update(("streams.version", 1), ("share.version", 2)), 2, "share.version and other on")
+    run.send(update(("eligible.leader.replicas.version", 1)), 2, "on")
     _levels(run, "three are on")
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import embedlog
 from embedlog import Cluster
+from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.errors import KafkaError
 from tests.interop.chains.story import (
     COUNT,
@@ -137,7 +138,7 @@ def _fail(
         elif fault == "move":
             _move_all(cluster, node.node_id)
         elif fault == "cut off":
-            cluster.network.split({node.node_id}, {0, 1, 2, 3} - {node.node_id})
+            cluster.network.split({node.node_id}, {CONTROLLER, 1, 2, 3} - {node.node_id})
             time.sleep(chance.uniform(*DOWN_S))
             cluster.network.heal()
         else:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.runtime.pending import Pending
 from embedlog.testing import SimFiles, sim_runtime
 from embedlog.testing.sim_clock import START_WALL_MS
 from tests.simulation.world import LATENCY_MS_MAX, LOST_AFTER_MS, Ask, Life, Sleep
 from wire.schemas.produce import ProduceRequest
 
-CONTROLLER = 0
 NODES = (1, 2, 3)
 REQUEST_TIMEOUT_MS = 1500
 LOST_SHARE = 0.05

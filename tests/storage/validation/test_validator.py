@@ -298,10 +298,12 @@ def test_an_lz4_frame_with_the_legacy_checksum_is_an_unknown_server_error():
     refused(-1, with_payload(sent, bytes.fromhex(frame)), log_start=True)
 
 
-def test_a_bomb_is_an_invalid_record():
+def test_a_bomb_is_too_large():
     sent = build_batch([bytes(900_000)], timestamps=NOW, codec=Codec.ZSTD)
     check(sent)
-    refused(87, sent, log_start=True, max_decompressed_message_bytes=1 << 19)
+    error = refused(10, sent, log_start=False, max_decompressed_message_bytes=1 << 19)
+    assert "524288 bytes, which max.decompressed.message.bytes sets" in str(error)
+    assert error.told_with_message
 
 
 @pytest.mark.parametrize(

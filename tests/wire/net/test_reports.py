@@ -49,7 +49,10 @@ def _send(listener: object, content: bytes) -> None:
         (b"POST /topics HTTP/1.1\r\n\r\n", "an HTTP client talks to a Kafka port"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "an SSH client"),
         (b"\xff\xffnonsense", "this is not the Kafka protocol: it begins with b'\\xff\\xffnon"),
-        (b"\x10\x00\x00\x00\x00\x01" + bytes(8), "a request of 268435456 bytes is more than"),
+        (
+            b"\x10\x00\x00\x00\x00\x01" + bytes(8),
+            "268435456 bytes is more than socket.request.max.bytes=104857600",
+        ),
         (b"\x00\x00\x00\x0e\x00\x11\x00\x01" + bytes(10), "SASL is not served: the client's"),
         (b"\x00\x00\x00\x0e\x03\xe7\x00\x01" + bytes(10), "999 version 1: it is not served"),
         (b"\x00\x00\x00\x0c\x00\x03\x00\x01\x00\x00\x00\x01\x00\x7fabcd"[:16], "not understood"),

@@ -9,6 +9,7 @@ This file keeps no time: `rebalances` opens sessions and removes members whose s
 from __future__ import annotations
 
 from embedlog.coordinator.group.protocols import SupportedProtocols
+from embedlog.coordinator.placement import hash_map_order
 from wire.error_codes import ErrorCode
 from wire.schemas.join_group import JoinGroupResponseMember
 
@@ -141,7 +142,7 @@ class Members:
         return self._protocols.has_common(_names(protocols))
 
     def select_protocol(self) -> str:
-        """Return the protocol with most votes; among equals, the protocol that got the first vote.
+        """Return the protocol with most votes; among equals, the first one of a Java `HashMap`.
 
         Each member votes for the first of its protocols that all members know.
         """
@@ -151,7 +152,9 @@ class Members:
         for member in self.by_id.values():
             name = member.vote(candidates)
             votes[name] = votes.get(name, 0) + 1
-        return max(votes, key=votes.__getitem__)
+        if len(votes) == 1:
+            return next(iter(votes))
+        return max(hash_map_order(votes), key=votes.__getitem__)
 
     def for_leader(self, protocol_name: str) -> list[JoinGroupResponseMember]:
         """Return the members for the leader, with their metadata for the protocol."""

@@ -12,6 +12,7 @@ transaction count once its commit marker is appended.
 
 from __future__ import annotations
 
+from embedlog.common import grouped
 from embedlog.coordinator.group.offsets.store import offset_record
 from embedlog.coordinator.result import CoordinatorRecord, Producer, Result
 from embedlog.errors import KafkaError, error_for
@@ -163,22 +164,24 @@ class OffsetCommit:
         )
 
     def response(self, answers: Sequence[OffsetCommitResponseTopic] = ()) -> OffsetCommitResponse:
-        """Return the answer. Missing partitions come first, as in Kafka; each topic occurs once."""
-        topics = [
-            OffsetCommitResponseTopic(
-                name=topic.name, topic_id=topic.topic_id, partitions=[*topic.partitions]
-            )
-            for topic in self._refused
-        ]
-        by_topic = {(topic.name, topic.topic_id): topic for topic in topics}
-        for answer in answers:
-            present = by_topic.get((answer.name, answer.topic_id))
-            if present is None:
-                by_topic[answer.name, answer.topic_id] = answer
-                topics.append(answer)
-            else:
-                present.partitions += answer.partitions
-        return OffsetCommitResponse(topics=topics)
+        """Return the answer. Missing partitions come first, as in Kafka, and then each topic occurs
+        once; if no partition is missing, a topic occurs as often as in the request.
+        """
+        if not self._refused:
+            return OffsetCommitResponse(topics=list(answers))
+        by_topic = grouped(
+            [*self._refused, *answers], lambda answer: (answer.name, answer.topic_id)
+        )
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    name=name,
+                    topic_id=topic_id,
+                    partitions=[each for entry in entries for each in entry.partitions],
+                )
+                for (name, topic_id), entries in by_topic.items()
+            ]
+        )
 
 
 class _Partition:
