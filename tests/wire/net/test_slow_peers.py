@@ -10,31 +10,22 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.wire.net.serving import Answer, Client, Echo, Parking, Served, framed, request, serve
+from tests.wire.net.serving import (
+    Answer,
+    Client,
+    Echo,
+    Masks,
+    Parking,
+    Served,
+    framed,
+    request,
+    serve,
+)
 from wire.net.acceptor import is_loopback
 from wire.net.connection import Connection
 from wire.net.limits import ListenerLimits
-from wire.net.poller import make_poller
 
 PRODUCE = 0
-
-
-class Masks:
-    """A poller that remembers for which events each socket is watched."""
-
-    def __init__(self) -> None:
-        poller = make_poller()
-        self.masks: dict[int, int] = {}
-        self._register, self._modify = poller.register, poller.modify
-        self.unregister, self.poll, self.close = poller.unregister, poller.poll, poller.close
-
-    def register(self, fd: int, mask: int) -> None:
-        self.masks[fd] = mask
-        self._register(fd, mask)
-
-    def modify(self, fd: int, mask: int) -> None:
-        self.masks[fd] = mask
-        self._modify(fd, mask)
 
 
 def reset(client: Client) -> None:
@@ -119,6 +110,57 @@ def test_a_stalled_peer_gives_its_memory_up_when_another_needs_it() -> None:
         assert holder.is_closed(), "131,072 bytes may take 12 s"
         served.settle()
         assert not served.listener.memory.starved
+
+
+def test_a_request_that_waits_for_memory_has_the_time_of_its_size() -> None:
+    service = Parking()
+    with serve(service, limits=ListenerLimits(receive_size_max=300_000)) as served:
+        occupy_memory(served, service)
+        waiting = served.connect()
+        waiting.send(begin_of_produce(90_000_000))
+        served.settle()
+        assert served.listener.memory.starved
+        served.pass_time(20)  # 131,072 bytes may take 12 s, the whole request 1,383 s
+        served.settle()
+        assert waiting.port not in service.ended_ports()
+
+
+def test_a_connection_that_waited_for_memory_is_served_as_before() -> None:
+    service = Parking()
+    with serve(service, limits=ListenerLimits(receive_size_max=300_000)) as served:
+        data = request(b"x" * 200_000, key=PRODUCE)
+        for client in (served.connect(), served.connect()):
+            client.send(data)
+        parked = [service.next_parked()[0] for _ in range(2)]
+        waiting = served.connect_narrow()
+        waiting.send(data[:100_000])
+        served.settle()
+        assert served.listener.memory.starved
+        for connection in parked:
+            connection.respond([framed(b"done")])
+        waiting.send(data[100_000:])
+        for _ in range(2):
+            service.next_parked()[0].respond([framed(b"a" * 1_000_000)])
+            assert len(waiting.receive_frame()) == 1_000_000
+            waiting.send(request(b"next"))
+
+
+@pytest.mark.parametrize("is_finished", [True, False], ids=["is answered", "leaves"])
+def test_another_request_may_exceed_the_memory_when_the_first(*, is_finished: bool) -> None:
+    service = Echo()
+    with serve(service, limits=ListenerLimits(receive_size_max=100_000)) as served:
+        data = request(b"x" * 300_000, key=PRODUCE)
+        first, second = served.connect(), served.connect()
+        first.send(data if is_finished else data[:200_000])
+        if is_finished:
+            assert len(first.receive_frame()) == 300_002
+        else:
+            served.settle()
+            first.close()
+            service.wait_for_end_of(first)
+        second.sock.settimeout(3)
+        second.send(data)
+        assert len(second.receive_frame()) == 300_002
 
 
 def test_requests_behind_an_unread_answer_are_not_handled() -> None:
