@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import embedlog
+from embedlog.runtime import real_runtime
 from embedlog.server import service
 from embedlog.server.addresses import BrokerListener
 from embedlog.server.heavy_requests import HeavyRequests, is_heavy, is_heavy_produce
@@ -256,7 +258,7 @@ def run_heavy(*works: tuple[Connection, Any]) -> list[Any]:
     runtime, failures = sim_runtime(), []
     heavy = HeavyRequests(runtime, lambda *failure: failures.append(failure))
     for connection, work in works:
-        heavy.add(connection, lambda work=work: work(heavy))  # type: ignore[arg-type]
+        heavy.add(connection, work)  # type: ignore[arg-type]
     runtime.scheduler.run_due(runtime.clock.monotonic_ms())
     return failures
 
@@ -264,8 +266,8 @@ def run_heavy(*works: tuple[Connection, Any]) -> list[Any]:
 def test_the_heavy_request_of_a_peer_that_has_left_is_dropped() -> None:
     done: list[int] = []
     run_heavy(
-        (Connection(is_open=False), lambda _: done.append(1)),
-        (Connection(), lambda _: done.append(2)),
+        (Connection(is_open=False), lambda: done.append(1)),
+        (Connection(), lambda: done.append(2)),
     )
     assert done == [2]
 
@@ -274,16 +276,30 @@ def test_a_heavy_request_that_fails_costs_its_connection_only() -> None:
     done: list[int] = []
     connection, error = Connection(), RuntimeError("a defect")
 
-    def fail(_heavy: HeavyRequests) -> None:
+    def fail() -> None:
         raise error
 
-    assert run_heavy((connection, fail), (Connection(), lambda _: done.append(2))) == [
+    assert run_heavy((connection, fail), (Connection(), lambda: done.append(2))) == [
         (connection, error)
     ]
     assert done == [2]
 
 
 def test_a_close_drops_the_heavy_requests_that_wait() -> None:
-    done: list[int] = []
-    run_heavy((Connection(), lambda heavy: heavy.close()), (Connection(), lambda _: done.append(2)))
+    came, go_on, done = threading.Event(), threading.Event(), []
+
+    def wait() -> None:
+        came.set()
+        assert go_on.wait(TIMEOUT_S)
+
+    heavy = HeavyRequests(real_runtime(), lambda *_: None)
+    heavy.add(Connection(), wait)  # type: ignore[arg-type]
+    heavy.add(Connection(), lambda: done.append(2))  # type: ignore[arg-type]
+    assert came.wait(TIMEOUT_S)
+    closing = threading.Thread(target=heavy.close)
+    closing.start()
+    while not heavy._is_closed:
+        time.sleep(0.001)
+    go_on.set()
+    closing.join(TIMEOUT_S)
     assert done == []
