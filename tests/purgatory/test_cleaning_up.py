@@ -1,4 +1,4 @@
-"""What the purgatory, the timer and the wheel drop, and what they must not drop."""
+"""Purgatory, timer and wheel forget ended operations, and keep all others."""
 
 from __future__ import annotations
 

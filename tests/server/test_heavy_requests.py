@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import embedlog
-from embedlog.runtime import real_runtime
 from embedlog.server import service
 from embedlog.server.addresses import BrokerListener
 from embedlog.server.heavy_requests import HeavyRequests, is_heavy, is_heavy_produce
@@ -286,20 +285,20 @@ def test_a_heavy_request_that_fails_costs_its_connection_only() -> None:
 
 
 def test_a_close_drops_the_heavy_requests_that_wait() -> None:
-    came, go_on, done = threading.Event(), threading.Event(), []
+    class LateThread:
+        """A thread that comes to its work only when it is closed."""
 
-    def wait() -> None:
-        came.set()
-        assert go_on.wait(TIMEOUT_S)
+        def __init__(self, duty: HeavyRequests, _name: str) -> None:
+            self.duty = duty
 
-    heavy = HeavyRequests(real_runtime(), lambda *_: None)
-    heavy.add(Connection(), wait)  # type: ignore[arg-type]
-    heavy.add(Connection(), lambda: done.append(2))  # type: ignore[arg-type]
-    assert came.wait(TIMEOUT_S)
-    closing = threading.Thread(target=heavy.close)
-    closing.start()
-    while not heavy._is_closed:
-        time.sleep(0.001)
-    go_on.set()
-    closing.join(TIMEOUT_S)
+        def notify(self) -> None: ...
+
+        def close(self) -> None:
+            self.duty.run_once(0)
+
+    done: list[int] = []
+    runtime = SimpleNamespace(scheduler=SimpleNamespace(duty_thread=LateThread))
+    heavy = HeavyRequests(runtime, lambda *_: None)  # type: ignore[arg-type]
+    heavy.add(Connection(), lambda: done.append(1))  # type: ignore[arg-type]
+    heavy.close()
     assert done == []

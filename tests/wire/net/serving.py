@@ -128,7 +128,7 @@ class Masks:
 
 
 class Asked:
-    """A poller that remembers for how long it was asked to wait, and does not wait."""
+    """A poller that does not wait, and remembers the requested times."""
 
     def __init__(self) -> None:
         poller = make_poller()

@@ -56,7 +56,7 @@ def held(served: Served) -> Iterator[None]:
 
 
 def occupy_memory(served: Served, service: Parking) -> None:
-    """Take all memory for requests: one that has room, and one that exceeds the limit."""
+    """Take all memory with two requests; the second one exceeds the limit."""
     for _ in range(2):
         served.connect().send(request(b"x" * 200_000, key=PRODUCE))
         service.next_parked()

@@ -8,7 +8,6 @@ import pytest
 
 from tests.wire.records.batches import NOW
 from wire.records import Codec, RecordBatch, build_batch, iter_batches, scan, tuples
-from wire.records.decode import scan as scan_module
 from wire.records.decode.scan import scan_plainly
 from wire.records.decode.uniform import RunRows, next_rows
 from wire.records.encode.built import BuiltBatch
@@ -100,14 +99,12 @@ def test_headers_of_all_records_count_together() -> None:
         scan(found, header_count_max=5)
 
 
-@pytest.mark.parametrize("without_key", [0, 3, 4, 9, -1])
-def test_a_scan_in_parts_finds_the_first_record_without_a_key(
-    without_key: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scan_module, "_PART_COUNT", 4)
-    keys: list[bytes | None] = [b"k"] * COUNT
+@pytest.mark.parametrize("without_key", [0, 8_191, 8_192, 8_999, -1])
+def test_a_scan_in_parts_finds_the_first_record_without_a_key(without_key: int) -> None:
+    count = 9_000  # a part has 8,192
+    keys: list[bytes | None] = [b"k"] * count
     if without_key >= 0:
         keys[without_key] = None
-    found = RecordBatch(build_batch([b"v"] * COUNT, keys=keys, timestamps=NOW))
-    facts = scan_plainly(bytes(found.payload()), COUNT, NOW)
+    found = RecordBatch(build_batch([b"v"] * count, keys=keys, timestamps=NOW))
+    facts = scan_plainly(bytes(found.payload()), count, NOW)
     assert facts.first_null_key_index == without_key
