@@ -24,6 +24,7 @@ from tests.wire.net.serving import (
 from wire.net.acceptor import is_loopback
 from wire.net.connection import Connection
 from wire.net.limits import ListenerLimits
+from wire.net.receive_memory import Received
 
 PRODUCE = 0
 
@@ -143,6 +144,36 @@ def test_a_connection_that_waited_for_memory_is_served_as_before() -> None:
             service.next_parked()[0].respond([framed(b"a" * 1_000_000)])
             assert len(waiting.receive_frame()) == 1_000_000
             waiting.send(request(b"next"))
+
+
+def test_a_request_that_fits_does_not_wait_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its own smaller buffers nor the empty buffers of others are in its way."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it waits for memory")
+
+    monkeypatch.setattr(Received, "starve", refuse)
+    with serve(Echo(), limits=ListenerLimits(receive_size_max=1_000_000)) as served:
+        data = request(b"x" * 700_000, key=PRODUCE)
+        for client in (served.connect(), served.connect()):
+            for start in range(0, len(data), 100_000):
+                client.send(data[start : start + 100_000])
+                served.settle()
+            assert len(client.receive_frame()) == 700_002
+
+
+def test_the_second_of_two_slow_requests_has_its_own_time() -> None:
+    with serve(Echo()) as served:
+        client = served.connect()
+        data = request(b"x" * 1_000)
+        client.send(data[:500])
+        served.settle()
+        served.pass_time(9)
+        client.send(data[500:] + data[:500])
+        assert len(client.receive_frame()) == 1_002
+        served.pass_time(9)  # the first request had ten seconds
+        client.send(data[500:])
+        assert len(client.receive_frame()) == 1_002
 
 
 @pytest.mark.parametrize("is_finished", [True, False], ids=["is answered", "leaves"])
