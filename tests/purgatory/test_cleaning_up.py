@@ -81,6 +81,14 @@ def test_an_event_does_not_try_the_operations_that_it_causes(
     assert [operation.is_completed for operation in made] == [True, False]
 
 
+def test_an_answer_may_clean_up_the_key_whose_event_caused_it(
+    purgatory: DelayedOperationPurgatory,
+) -> None:
+    purgatory.watch(Operation(2, purgatory.purge), ["key"])
+    assert purgatory.check_and_complete("key") == 1
+    assert purgatory.watched == 0
+
+
 def test_a_key_without_operations_is_forgotten(purgatory: DelayedOperationPurgatory) -> None:
     class Key:
         pass

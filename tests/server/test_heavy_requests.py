@@ -235,6 +235,25 @@ def test_a_short_request_for_many_topics_or_partitions_is_heavy(
             assert (blocked.threads == {"embedlog-heavy-requests"}) == is_heavy_one
 
 
+def test_a_peer_that_leaves_takes_its_heavy_fetch_along(
+    cluster: embedlog.Cluster, listener: BrokerListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "is_heavy", lambda api_key, _: api_key == ApiKey.FETCH)
+    cluster.create_topic("wide", 1)
+    purgatory = cluster.broker().core.replica_manager.fetch_purgatory
+    blocked = Blocked(cluster, ApiKey.FETCH)
+    waiting = fetch(0)
+    waiting.max_wait_ms, waiting.min_bytes = 60_000, 1
+    with connect(listener) as other:
+        with connect(listener) as leaving:
+            leaving.send(waiting, 9)
+            assert blocked.entered.wait(TIMEOUT_S)
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0  # the end was noticed before
+        blocked.release.set()
+        assert other.ask(fetch(0), 9).error_code == 0
+        assert purgatory.delayed == 0
+
+
 EVENTS = MetadataRequestTopic(name="events")
 
 

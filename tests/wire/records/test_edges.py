@@ -28,7 +28,7 @@ def test_gzip_members_share_one_limit() -> None:
         decompress(Codec.GZIP, joined, limit=119)
 
 
-@pytest.mark.parametrize("codec", [Codec.LZ4, Codec.ZSTD])
+@pytest.mark.parametrize("codec", [Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
 @pytest.mark.parametrize("data", [bytes(600_000), Random(1).randbytes(600_000)], ids=["0", "any"])
 def test_the_pieces_of_an_output_share_one_limit(codec: int, data: bytes) -> None:
     compressed = compress(codec, data)
