@@ -195,3 +195,15 @@ def test_the_first_outcome_of_a_pending_stays() -> None:
     assert not failed.complete(1)
     with pytest.raises(ValueError, match="first"):
         failed.result()
+
+
+def test_every_callback_of_a_pending_is_called_once_in_order() -> None:
+    pending: Pending[int] = Pending()
+    told: list[str] = []
+    for name in ("first", "second"):
+        pending.add_callback(lambda _, name=name: told.append(name))  # type: ignore[misc]
+    assert told == []
+    pending.complete(1)
+    pending.complete(2)
+    pending.add_callback(lambda _: told.append("late"))
+    assert told == ["first", "second", "late"]
