@@ -199,3 +199,44 @@ def test_a_duty_that_raises_does_not_end_the_client(scheduler: Scheduler, run: R
         await calls.close(lambda: None)
 
     run(main())
+
+
+def test_a_call_that_waits_when_the_client_is_closed_is_not_made(
+    scheduler: Scheduler, run: Run
+) -> None:
+    made: list[str] = []
+
+    async def main() -> None:
+        gate, calls = Gate(), calls_of(scheduler)
+        first = asyncio.create_task(calls.in_thread(gate))
+        second = asyncio.create_task(calls.here(lambda: made.append("second")))
+        while not calls.waiting_count:
+            await asyncio.sleep(0)
+        closing = asyncio.create_task(calls.close(lambda: made.append("close")))
+        while not calls.is_closing:
+            await asyncio.sleep(0)
+        gate.opened.set()
+        assert await first == "through"
+        with pytest.raises(embedlog.ClosedError):
+            await second
+        await closing
+
+    run(main())
+    assert made == ["close"]
+
+
+def test_an_interrupt_that_came_too_late_is_cancelled_before_each_call(
+    scheduler: Scheduler, run: Run
+) -> None:
+    steps: list[str] = []
+
+    async def main() -> None:
+        calls = Calls(
+            scheduler, "test", interrupt=lambda: None, begin=lambda: steps.append("begin")
+        )
+        await calls.here(lambda: steps.append("here"))
+        await calls.in_thread(lambda: steps.append("thread"))
+        await calls.close(lambda: steps.append("close"))
+
+    run(main())
+    assert steps == ["begin", "here", "begin", "thread", "begin", "close"]

@@ -461,6 +461,39 @@ def test_a_clients_software_is_remembered_for_its_later_requests() -> None:
     assert adapter.broker.contexts == [("", ""), ("app", "2.1")]
 
 
+@pytest.mark.parametrize(("version", "code"), [(2, 0), (3, ErrorCode.INVALID_REQUEST)])
+def test_software_that_was_not_named_or_was_refused_is_not_remembered(
+    version: int, code: int
+) -> None:
+    adapter = Adapter()
+    context = adapter.connection.state
+    context.client_software_name = context.client_software_version = "before"
+    adapter.broker.answer = ApiVersionsResponse(error_code=code)
+    named = encode(ApiVersionsRequest(client_software_name="!", client_software_version="1"), 3)
+    payload = header(ApiKey.API_VERSIONS, version, 1) + (b"\0" + named if version == 3 else b"")
+    assert adapter.service.handle(adapter.connection, memoryview(payload))  # type: ignore[arg-type]
+    assert (context.client_software_name, context.client_software_version) == ("before",) * 2
+
+
+def test_a_new_answer_to_api_versions_replaces_the_known_one() -> None:
+    adapter = Adapter()
+    epochs = []
+    for epoch in (1, 2, 2):
+        adapter.broker.answer = ApiVersionsResponse(finalized_features_epoch=epoch)
+        payload = header(ApiKey.API_VERSIONS, 3, 1) + b"\0" + encode(ApiVersionsRequest(), 3)
+        (data,) = adapter.service.handle(adapter.connection, payload)  # type: ignore
+        epochs.append(decode(ApiVersionsResponse, 3, data, 8).finalized_features_epoch)
+    assert epochs == [1, 2, 2]
+
+
+def test_a_closed_address_drives_nothing_any_more(cluster: embedlog.Cluster) -> None:
+    scheduler = cluster.broker().core.runtime.scheduler
+    listener = cluster.listen()
+    assert scheduler.is_watched
+    listener.close()
+    assert not scheduler.is_watched
+
+
 def test_random_bytes_never_hurt_the_server(listener: BrokerListener) -> None:
     """Frames of noise, real headers followed by noise, and damaged real requests."""
     rng = random.Random(20)

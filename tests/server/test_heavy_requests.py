@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import embedlog
+from embedlog.server import service
 from embedlog.server.addresses import BrokerListener
-from embedlog.server.heavy_requests import is_heavy, is_heavy_produce
+from embedlog.server.heavy_requests import HeavyRequests, is_heavy, is_heavy_produce
+from embedlog.testing import sim_runtime
 from tests.crash.peers.attacks import gzipped
 from tests.server.wire_client import WireClient
 from wire.api_keys import ApiKey
@@ -19,7 +22,8 @@ from wire.records.encode.builder import build_batch
 from wire.records.format import Codec
 from wire.schemas.api_versions import ApiVersionsRequest
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
-from wire.schemas.metadata import MetadataRequest
+from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TIMEOUT_S = 30
@@ -97,6 +101,9 @@ def test_what_a_batch_says_of_itself_makes_a_produce_heavy() -> None:
     noise = random.Random(1).randbytes(20_000)
     assert is_heavy_produce(produced(small, build_batch([noise], timestamps=1, codec=Codec.LZ4)))
     assert is_heavy_produce(produced(*[None] * 201))
+    topics = produced(None).topic_data
+    assert not is_heavy_produce(ProduceRequest(topic_data=topics * 200))
+    assert is_heavy_produce(ProduceRequest(topic_data=topics * 201))
 
 
 def test_compressed_records_weigh_ten_times_as_much() -> None:
@@ -105,6 +112,8 @@ def test_compressed_records_weigh_ten_times_as_much() -> None:
     assert is_heavy_produce(produced(gzipped(record * 10_000, 10_000)))
     assert is_heavy_produce(produced(gzipped(record * 1_001, 1_001)))
     assert not is_heavy_produce(produced(gzipped(record * 1_000, 1_000)))
+    plain = build_batch([b""] * 10_001, timestamps=1)
+    assert is_heavy_produce(produced(gzipped(record, 1 - 2**31), plain))
 
 
 def test_the_batches_of_a_request_count_together() -> None:
@@ -200,3 +209,115 @@ def test_closing_waits_for_the_request_that_is_worked_on(cluster: embedlog.Clust
         assert not closing.is_alive()
     names = {thread.name for thread in threading.enumerate()}
     assert "embedlog-heavy-requests" not in names
+
+
+def test_a_short_request_for_many_topics_or_partitions_is_heavy(
+    cluster: embedlog.Cluster, listener: BrokerListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LIGHT_TOPICS_MAX", 1)
+    monkeypatch.setattr(service, "LIGHT_SESSION_MAX", 1)
+    cluster.create_topic("wide", 2)
+    for api_key, several, few in (
+        (ApiKey.METADATA, MetadataRequest(topics=None), MetadataRequest(topics=[EVENTS])),
+        (ApiKey.FETCH, fetch(0, 1), fetch(0)),
+    ):
+        blocked = Blocked(cluster, api_key)
+        blocked.release.set()
+        for request, is_heavy_one in ((few, False), (several, True)):
+            with connect(listener) as client:
+                answer = client.ask(request, 9)
+                if api_key == ApiKey.FETCH:
+                    request.topics = []
+                    request.session_id, request.session_epoch = answer.session_id, 1
+                    assert request.session_id
+                blocked.threads.clear()
+                client.ask(request, 9)
+            assert (blocked.threads == {"embedlog-heavy-requests"}) == is_heavy_one
+
+
+def test_a_peer_that_leaves_takes_its_heavy_fetch_along(
+    cluster: embedlog.Cluster, listener: BrokerListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "is_heavy", lambda api_key, _: api_key == ApiKey.FETCH)
+    cluster.create_topic("wide", 1)
+    purgatory = cluster.broker().core.replica_manager.fetch_purgatory
+    blocked = Blocked(cluster, ApiKey.FETCH)
+    waiting = fetch(0)
+    waiting.max_wait_ms, waiting.min_bytes = 60_000, 1
+    with connect(listener) as other:
+        with connect(listener) as leaving:
+            leaving.send(waiting, 9)
+            assert blocked.entered.wait(TIMEOUT_S)
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0  # the end was noticed before
+        blocked.release.set()
+        assert other.ask(fetch(0), 9).error_code == 0
+        assert purgatory.delayed == 0
+
+
+EVENTS = MetadataRequestTopic(name="events")
+
+
+def fetch(*partitions: int) -> FetchRequest:
+    """A request that begins a fetch session."""
+    asked = [FetchPartition(partition=n, partition_max_bytes=1_000) for n in partitions]
+    topics = [FetchTopic(topic="wide", partitions=asked)]
+    return FetchRequest(max_wait_ms=0, max_bytes=1_000, session_epoch=0, topics=topics)
+
+
+class Connection:
+    """As much of a connection as `HeavyRequests` needs."""
+
+    def __init__(self, *, is_open: bool = True) -> None:
+        self.is_open = is_open
+
+
+def run_heavy(*works: tuple[Connection, Any]) -> list[Any]:
+    """Run requests one after the other; return the failures as (connection, error)."""
+    runtime, failures = sim_runtime(), []
+    heavy = HeavyRequests(runtime, lambda *failure: failures.append(failure))
+    for connection, work in works:
+        heavy.add(connection, work)  # type: ignore[arg-type]
+    runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+    return failures
+
+
+def test_the_heavy_request_of_a_peer_that_has_left_is_dropped() -> None:
+    done: list[int] = []
+    run_heavy(
+        (Connection(is_open=False), lambda: done.append(1)),
+        (Connection(), lambda: done.append(2)),
+    )
+    assert done == [2]
+
+
+def test_a_heavy_request_that_fails_costs_its_connection_only() -> None:
+    done: list[int] = []
+    connection, error = Connection(), RuntimeError("a defect")
+
+    def fail() -> None:
+        raise error
+
+    assert run_heavy((connection, fail), (Connection(), lambda: done.append(2))) == [
+        (connection, error)
+    ]
+    assert done == [2]
+
+
+def test_a_close_drops_the_heavy_requests_that_wait() -> None:
+    class LateThread:
+        """A thread that comes to its work only when it is closed."""
+
+        def __init__(self, duty: HeavyRequests, _name: str) -> None:
+            self.duty = duty
+
+        def notify(self) -> None: ...
+
+        def close(self) -> None:
+            self.duty.run_once(0)
+
+    done: list[int] = []
+    runtime = SimpleNamespace(scheduler=SimpleNamespace(duty_thread=LateThread))
+    heavy = HeavyRequests(runtime, lambda *_: None)  # type: ignore[arg-type]
+    heavy.add(Connection(), lambda: done.append(1))  # type: ignore[arg-type]
+    heavy.close()
+    assert done == []

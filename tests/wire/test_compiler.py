@@ -408,3 +408,30 @@ def test_a_section_has_a_hundred_tagged_fields_at_most() -> None:
     request.unknown_tags = dict.fromkeys(range(101), b"")
     with pytest.raises(wire.MalformedMessage, match="100 elements"):
         wire.decode(HeartbeatRequest, 4, wire.encode(request, 4))
+
+
+def test_elements_of_all_arrays_and_tagged_fields_count_together() -> None:
+    topic = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0)] * 2)
+    frame = wire.encode(ProduceRequest(topic_data=[topic] * 2), 9)
+    assert decode_from(ProduceRequest, 9, frame, 0, 6)
+    with pytest.raises(wire.MalformedMessage, match="more than the 5 elements"):
+        decode_from(ProduceRequest, 9, frame, 0, 5)
+    request = HeartbeatRequest(group_id="g", member_id="m")
+    request.unknown_tags = dict.fromkeys(range(3), b"")
+    frame = wire.encode(request, 4)
+    assert decode_from(HeartbeatRequest, 4, frame, 0, 3)
+    with pytest.raises(wire.MalformedMessage, match="more than the 2 elements"):
+        decode_from(HeartbeatRequest, 4, frame, 0, 2)
+
+
+def test_a_tagged_field_behind_one_that_is_longer_than_expected_is_read() -> None:
+    data = bytes.fromhex("0000 01 00000000 02 03 02 01 ff 01 08 0000000000000005")
+    response = wire.decode(ApiVersionsResponse, 3, data)
+    assert response.zk_migration_ready
+    assert response.finalized_features_epoch == 5
+
+
+def test_an_unknown_tagged_field_that_passes_the_end_is_malformed() -> None:
+    data = bytes.fromhex("0267 00000000 01 00 01 05 03 aabb")
+    with pytest.raises(wire.MalformedMessage, match="tag of 3 bytes"):
+        wire.decode(HeartbeatRequest, 4, data)

@@ -14,6 +14,7 @@ from wire.connection import (
     ServerConnection,
     UnexpectedResponse,
 )
+from wire.errors import MessageTooLarge
 from wire.framing import FrameReader
 from wire.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from wire.schemas.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -155,3 +156,18 @@ def test_correlation_ids_wrap_before_they_are_negative() -> None:
         frame = through_a_stream(client.send(HeartbeatRequest(), 4))
         seen.append(ServerConnection().parse(frame).correlation_id)
     assert seen == [CORRELATION_ID_MAX, 0]
+
+
+def test_only_api_versions_is_answered_in_another_version() -> None:
+    # The first two bytes of this answer are the code that refuses a version of ApiVersions.
+    response = HeartbeatResponse(throttle_time_ms=35 << 16)
+    assert exchange(HeartbeatRequest(), 3, response) == response
+
+
+def test_records_count_for_the_limit_of_a_response() -> None:
+    partition = PartitionData(records=bytes(5_000))
+    response = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
+    size = sum(map(len, ServerConnection().respond(1, ApiKey.FETCH, 12, response))) - 4
+    assert ServerConnection().respond(1, ApiKey.FETCH, 12, response, size_max=size)
+    with pytest.raises(MessageTooLarge):
+        ServerConnection().respond(1, ApiKey.FETCH, 12, response, size_max=size - 1)

@@ -85,3 +85,8 @@ def test_invalid_sizes_are_refused_before_memory_is_made(size: int) -> None:
         reader.feed(size.to_bytes(4, "big", signed=True))
     assert caught.value.size == size
     assert isinstance(caught.value, RemoteProtocolError)
+
+
+def test_frames_that_a_caller_keeps_do_not_change() -> None:
+    bodies = [bytes([number % 251]) * 1_000 for number in range(300)]
+    assert FrameReader().feed(stream_of(bodies)) == bodies

@@ -113,3 +113,8 @@ def test_keys_without_messages_are_unknown() -> None:
     for key in without:
         with pytest.raises(wire.UnknownApi):
             wire.request_class(key)
+
+
+def test_a_client_id_that_passes_the_end_is_malformed() -> None:
+    with pytest.raises(wire.MalformedMessage, match="client id of 100 bytes"):
+        headers.decode_request_header(bytes.fromhex("0012 0000 00000005 0064 61"))

@@ -131,3 +131,8 @@ def test_plain_is_one_message() -> None:
 def test_plain_has_no_challenge() -> None:
     with pytest.raises(SaslError, match="challenge"):
         PlainClient("alice", "secret").respond(b"more")
+
+
+def test_commas_and_equals_signs_of_a_name_are_escaped_once() -> None:
+    client = ScramClient("SCRAM-SHA-256", "a=b,c", "pencil", nonce="x")
+    assert client.begin() == b"n,,n=a=3Db=2Cc,r=x"

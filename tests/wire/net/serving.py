@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from wire.net.connection import Connection
 from wire.net.limits import ListenerLimits
 from wire.net.listener import Listener
+from wire.net.poller import make_poller
 
 if TYPE_CHECKING:
     from wire.net.poller import Poller
@@ -106,6 +107,39 @@ class Parking(Echo):
         with self._arrived:
             assert self._arrived.wait_for(lambda: self._parked, timeout=10)
             return self._parked.pop(0)
+
+
+class Masks:
+    """A poller that remembers for which events each socket is watched."""
+
+    def __init__(self) -> None:
+        poller = make_poller()
+        self.masks: dict[int, int] = {}
+        self._register, self._modify = poller.register, poller.modify
+        self.unregister, self.poll, self.close = poller.unregister, poller.poll, poller.close
+
+    def register(self, fd: int, mask: int) -> None:
+        self.masks[fd] = mask
+        self._register(fd, mask)
+
+    def modify(self, fd: int, mask: int) -> None:
+        self.masks[fd] = mask
+        self._modify(fd, mask)
+
+
+class Asked:
+    """A poller that does not wait, and remembers the requested times."""
+
+    def __init__(self) -> None:
+        poller = make_poller()
+        self.asked: list[float | None] = []
+        self._poll = poller.poll
+        self.register, self.modify = poller.register, poller.modify
+        self.unregister, self.close = poller.unregister, poller.close
+
+    def poll(self, timeout: float | None) -> list[tuple[int, int]]:
+        self.asked.append(timeout)
+        return self._poll(0.0)
 
 
 class Clock:

@@ -84,21 +84,6 @@ def test_a_request_that_misses_least_comes_through_without_room() -> None:
         assert len(client.receive_frame()) == 200_002
 
 
-@pytest.mark.slow
-def test_who_has_the_room_that_others_wait_for_must_go_on() -> None:
-    with serve(Echo(), limits=ListenerLimits(receive_size_max=300_000)) as served:
-        holder, waiting = served.connect(), served.connect()
-        holder.send(request(b"x" * 90_000_000, key=0)[:131_072])
-        served.settle()
-        waiting.send(request(b"x" * 95_000_000, key=0)[:131_072])
-        served.settle()
-        assert served.listener.memory.starved
-        served.pass_time(20)  # of the 1,383 s that a request of this size may take
-        assert holder.is_closed(), "131,072 bytes may take 12 s"
-        served.settle()
-        assert not served.listener.memory.starved
-
-
 def test_who_waits_for_room_in_vain_is_closed_in_the_end() -> None:
     service = Parking()
     with serve(service, limits=ListenerLimits(receive_size_max=300_000)) as served:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from wire.net.poller import READ, EpollPoller, SelectorPoller, Waker
+from wire.net.poller import READ, WRITE, EpollPoller, SelectorPoller, Waker
 
 
 @pytest.mark.parametrize("poller", [EpollPoller, SelectorPoller])
@@ -76,3 +77,18 @@ def test_a_waker_that_a_forked_child_has_abandoned_waits_for_nobody(
     may_go_on.set()
     first.join()
     assert not is_stuck
+
+
+@pytest.mark.parametrize("make", [EpollPoller, SelectorPoller])
+def test_a_socket_is_reported_only_for_what_it_is_watched(make: Callable[[], Any]) -> None:
+    poller = make()
+    one, other = socket.socketpair()
+    with one, other:
+        other.send(b"x")
+        poller.register(one.fileno(), 0)
+        for mask in (0, READ, 0, WRITE, READ | WRITE, READ, 0):
+            poller.modify(one.fileno(), mask)
+            assert poller.poll(0) == ([(one.fileno(), mask)] if mask else [])
+        poller.unregister(one.fileno())
+        assert poller.poll(0) == []
+    poller.close()

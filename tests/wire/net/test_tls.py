@@ -221,3 +221,63 @@ def test_what_was_given_before_the_handshake_is_sent_after_it(channels: SocketCh
                 found += server.read(data)
         connection.close()
     assert found == framed(payload[:10]) + framed(payload)
+
+
+OLDER = ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256")
+NEWER = "TLS_AES_128_GCM_SHA256"
+
+
+def server_of(version: ssl.TLSVersion) -> Server:
+    context = AUTHORITY.server_context("broker")
+    context.maximum_version = version
+    return Server(context)
+
+
+def test_only_the_given_versions_are_spoken() -> None:
+    client = TlsClient(TlsOptions(trusted=AUTHORITY.pem, versions=["TLSv1.2"]))
+    assert opened(client)[1].tls.version() == "TLSv1.2"
+    assert opened()[1].tls.version() == "TLSv1.3"
+
+
+def test_only_the_given_suites_are_spoken() -> None:
+    client = TlsClient(TlsOptions(trusted=AUTHORITY.pem, ciphers=[NEWER]))
+    with pytest.raises(TlsRefused, match="the peer chose the cipher suite TLS_AES_256"):
+        opened(client)
+    client = TlsClient(TlsOptions(trusted=AUTHORITY.pem, ciphers=OLDER))
+    assert opened(client)[1].tls.version() == "TLSv1.2", "no suite of TLS 1.3 is allowed"
+    client = TlsClient(TlsOptions(trusted=AUTHORITY.pem, ciphers=[*OLDER, NEWER]))
+    _, server = opened(client, server_of(ssl.TLSVersion.TLSv1_2))
+    assert server.tls.cipher()[0] in OLDER
+
+
+def test_without_a_check_of_the_peer_its_name_does_not_matter() -> None:
+    client = TlsClient(TlsOptions(checks_peer=False))
+    _, server = opened(client, Server(AUTHORITY.server_context("somebody.else")))
+    assert server.tls.version()
+
+
+def test_frames_before_a_goodbye_are_not_lost() -> None:
+    stream, server = opened()
+    data = server.write(framed(b"last"))
+    with pytest.raises(ssl.SSLWantReadError):
+        server.tls.unwrap()
+    assert stream.decrypt(data + server.outgoing.read(), FrameReader()) == [b"last"]
+
+
+def test_a_peer_that_is_not_trusted_is_refused_and_told() -> None:
+    stranger = Server(Authority().server_context("127.0.0.1"))
+    channels = SocketChannels(tls=CLIENT)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        channels.connect("127.0.0.1", listening.getsockname()[1])
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(10)
+            channels.poll(10_000)
+            connection.sendall(stranger.answer(connection.recv(1 << 16)))
+            event = closed_event(channels)
+            assert event.is_refused
+            assert "the certificate is not accepted" in event.reason
+            stranger.incoming.write(connection.recv(1 << 16))
+            with pytest.raises(ssl.SSLError, match="(?i)alert"):
+                stranger.tls.do_handshake()
+    channels.close_all()
