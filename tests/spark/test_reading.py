@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
+import embedlog
 from embedlog.common import TopicPartition
 from embedlog.spark.access.arrow_chunks import ArrowChunks
 from embedlog.spark.access.brokers import BrokerAccess
@@ -127,3 +130,26 @@ def test_over_the_wire_a_read_goes_on_behind_what_was_deleted(tmp_path: Path) ->
         planned = access.slice(TopicPartition("t", 0), 3, COUNT)
         assert _read(planned, options) == [*range(100, COUNT)]
         access.close()
+
+
+@pytest.mark.parametrize("with_headers", [False, True])
+def test_a_time_that_a_timestamp_cannot_hold_is_null(tmp_path: Path, with_headers: bool) -> None:
+    config = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("t", 1, config=config)
+        with cluster.producer() as producer:
+            for time_ms in (1, 1 << 62, (1 << 63) - 1, 2):
+                producer.send("t", b"v", partition=0, timestamp_ms=time_ms)
+    fields = [StructField("timestamp", TimestampType())]
+    if with_headers:
+        header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+        fields.append(StructField("headers", ArrayType(header)))
+    options = _options(tmp_path / "log")
+    access = DirectoryAccess(str(tmp_path / "log"), read_committed=False)
+    part = access.slice(TopicPartition("t", 0), 0, 4)
+    batches = read_slice(part, StructType(fields), options, "g")
+    found = [value for batch in batches for value in batch.column("timestamp").to_pylist()]
+    access.close()
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    times = [None if each is None else (each - epoch).total_seconds() for each in found]
+    assert times == [0.001, None, None, 0.002]

@@ -29,7 +29,7 @@ from embedlog.spark.access.log_access import LogAccess
 from embedlog.spark.reading.batch_reader import BatchReader
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
+_NEVER_NULL = ("topic", "partition", "offset", "timestampType")
 _MAX = 1 << 62
 
 

@@ -63,7 +63,7 @@ def _validator(document: Any) -> Any:
 def _check(validator: Any, row: Any, which: str) -> None:
     from jsonschema.exceptions import best_match
 
-    error = best_match(foreign.call(list, validator.iter_errors(row), what=which))
+    error = foreign.call(lambda: best_match(validator.iter_errors(row)), what=which)
     if error is not None:
         place = ".".join(map(str, error.absolute_path)) or "value"
         raise DecodeError(f"{place}: {error.message[:300]} ({which})")

@@ -70,7 +70,8 @@ class ProtobufDecoder:
             _, value = split_message_indexes(rest)
             self._check_writer(number)
         message = foreign.call(self.message_type.FromString, value, what="protobuf")
-        return _row(message, "")
+        # Fields are read lazily: proto2 checks a text's UTF-8 only here.
+        return foreign.call(_row, message, "", what="protobuf")
 
     def _check_writer(self, number: int) -> None:
         if number in self._checked:
@@ -203,7 +204,13 @@ def _value(field: Any, value: Any, path: str) -> Any:
     if field.type != _MESSAGE:
         return value
     if field.message_type.full_name == _TIMESTAMP:
-        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        try:
+            since = datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+            return _EPOCH + since
+        except OverflowError:
+            raise DecodeError(
+                f"{path[:-1]}: {value.seconds} s since 1970 is not in the years 1 to 9999"
+            ) from None
     return _row(value, path)
 
 
