@@ -120,10 +120,13 @@ def init(
 def validate(project: Project, master: str | None, no_spark: bool) -> None:
     """Check a project file, the files it names, and its SQL."""
     from embedlog.spark.pipeline.commands import verbs
+    from embedlog.spark.pipeline.project import notes
 
     with nullcontext() if no_spark else spark_session(project.name, master) as spark:
         for line in verbs.validate(project, spark):
             click.echo(line)
+    for note in notes(project):
+        click.echo(f"note: {note}", err=True)
 
 
 @click.command(

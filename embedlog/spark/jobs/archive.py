@@ -50,7 +50,7 @@ from embedlog.spark.offsets import Positions, limited
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.tables.stage import open_stage
-from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep_uncommitted
 from embedlog.spark.pipeline.tables.task_files import StagedFile, TaskFiles, give_places
 from embedlog.spark.reading.batch_reader import BatchReader
 
@@ -125,7 +125,7 @@ class _Run:
         reached: Callable[[str], None],
     ) -> Report:
         version = self._state.apps.get(APP, -1)
-        sweep(self._table.path, APP, after=version)
+        sweep_uncommitted(self._table, APP)
         bounds = self._topics.bounds()
         first = position = self._starts(bounds, allow_loss)
         self._publish()  # a killed run may not have published its last commit

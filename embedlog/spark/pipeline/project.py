@@ -202,6 +202,16 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
     return project
 
 
+def notes(project: Project) -> list[str]:
+    """Return what a user should know about a project that is valid."""
+    return [
+        f"sink {each.name!r}, mode {each.mode}: without a `sequence_by` of yours, the times of "
+        "records order the changes of a key in several partitions"
+        for each in project.sinks
+        if each.mode != "append" and each.sequence_by == "_offset"
+    ]
+
+
 def read_file(path: str) -> bytes:
     """Return the bytes of a project's file. Raises ProjectError if the file cannot be read."""
     try:

@@ -114,6 +114,35 @@ def test_a_batch_that_was_ended_anywhere_is_in_the_table_once(
     assert plain(rows(kind, tmp_path / "table"), "id") == expected
 
 
+@pytest.mark.parametrize("sequence", [None, "amount"])
+def test_a_key_that_moved_to_a_new_partition_ends_with_its_newer_change(
+    spark: Any, tmp_path: Path, sequence: str | None
+) -> None:
+    own = {} if sequence is None else {"sequence_by": sequence}
+    sinks = [
+        {"name": mode, "type": "parquet", "path": mode, "mode": mode, "keys": ["id"], **own}
+        for mode in ("scd1", "scd2")
+    ]
+    batches = Batches(spark, project(tmp_path, sink=sinks))
+    # Within a partition offsets decide, also against the records' times.
+    late = [
+        record(50, {"id": 1, "amount": 1}, at_s=20),
+        record(51, {"id": 1, "amount": 1}, at_s=10),
+    ]
+    batches.run_records(late)
+    batches.run_records([record(0, {"id": 1, "amount": 1}, partition=1, at_s=30)])
+    batches.run_records([record(1, {"id": 1, "amount": 1}, partition=2, at_s=25)])
+    assert plain(rows("parquet", tmp_path / "scd1"), "_partition", "_offset") == [(1, 0)]
+    history = rows("parquet", tmp_path / "scd2")
+    history.sort(key=lambda row: (row["_valid_from"], row["_valid_to"] or row["_valid_from"]))
+    found = [(row["_partition"], row["_offset"], row["_is_current"]) for row in history]
+    assert sorted(found) == [(0, 50, False), (0, 51, False), (1, 0, True), (2, 1, False)]
+    assert found[-1] == (1, 0, True)
+    if sequence is None:
+        for row in history:
+            assert row["_valid_to"] is None or row["_valid_from"] <= row["_valid_to"]
+
+
 class KilledError(Exception):
     """Ends a run in the middle of a step."""
 

@@ -25,7 +25,7 @@ class BatchReport:
     newest_ms: int = -1
     """The greatest timestamp of the batch's records, in ms."""
     repeated: list[str] = field(default_factory=list)
-    """Sinks that had this batch before."""
+    """Sinks that had this batch before; `written` has the stored counts of their rows."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
