@@ -206,7 +206,7 @@ INNER_FLOORS = {
         "batch",
         "decode sinks",
         "columns project",
-        "schema settings tables",
+        "places schema settings tables",
         "errors",
     ),
     "embedlog.storage": (

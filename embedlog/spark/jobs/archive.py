@@ -48,6 +48,7 @@ from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.offsets import Positions, limited
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.places import local_directory
 from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.tables.stage import open_stage
 from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep_uncommitted
@@ -89,7 +90,7 @@ def archive(
     """
     if commit_records < 1:
         raise ConfigError(f"commit_records={commit_records}: expected 1 or more")
-    path = str(Path(table).resolve())
+    path = local_directory(Path(), str(table))
     files = real_runtime().files
     make_directory(files, path, sync=True)
     with closing(files.lock(f"{path}/{_LOCK}")):

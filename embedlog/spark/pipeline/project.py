@@ -27,6 +27,14 @@ from typing import Any, TypeAlias
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.places import (
+    Place,
+    check_apart,
+    check_iceberg,
+    check_name,
+    check_topics,
+    local_directory,
+)
 from embedlog.spark.pipeline.settings import Settings
 
 DECODE_FORMATS = ("json", "avro", "protobuf", "json-schema", "none")
@@ -180,7 +188,8 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
     top = Settings(table, where)
     head = top.table("pipeline") or _missing(top, "pipeline")
     name = head.text("name")
-    state = _path(base, head.text("state", f".pipeline/{name}"))
+    check_name(name, head.where)
+    state = local_directory(base, head.text("state", f".pipeline/{name}"))
     head.finish()
     watermark = top.table("watermark")
     project = Project(
@@ -262,22 +271,13 @@ def _missing(top: Settings, key: str) -> Settings:
     raise ProjectError(f"{top.where}: the table [{key}] is missing")
 
 
-def _path(base: Path, text: str) -> str:
-    scheme, colon, _ = text.partition("://")
-    if colon:
-        raise ProjectError(
-            f"{text}: {scheme}:// is not supported; a directory that the driver and all executors "
-            "see is needed"
-        )
-    return str(base / Path(text).expanduser())
-
-
 def _source(table: Settings, base: Path) -> PipelineSource:
     kind = table.choice("format", ("embedlog", "kafka"), "embedlog")
     path = _optional_path(table, "path", base)
     options = table.options("options")
     made = PipelineSource(kind, table.texts("topics"), path, options)
     table.finish()
+    check_topics(made.topics, table.where)
     servers = "kafka.bootstrap.servers" in {key.lower() for key in options}
     if kind == "kafka" and not servers:
         raise ProjectError(f"{table.where}: format kafka needs options.'kafka.bootstrap.servers'")
@@ -326,7 +326,7 @@ def _decode(table: Settings, base: Path) -> Decode:
 
 def _optional_path(table: Settings | None, key: str, base: Path) -> str | None:
     text = table.text(key, "") if table else ""
-    return _path(base, text) if text else None
+    return local_directory(base, text) if text else None
 
 
 def _key(table: Settings | None) -> Key | None:
@@ -386,6 +386,8 @@ def _sink(table: Settings, base: Path) -> Sink:
         options=table.options("options"),
     )
     table.finish()
+    check_name(made.name, table.where)
+    check_topics([t for t in (made.topic, made.options.get("dead_letter_topic")) if t], table.where)
     if kind in TABLE_TYPES and not made.path:
         raise table.wrong("path", None, "the directory of the table")
     if kind == "topic" and not made.topic:
@@ -430,7 +432,7 @@ def _metrics(table: Settings | None) -> dict[str, Any]:
     if table is None:
         return {"prometheus_port": None, "max_lag_records": None}
     made = {
-        "prometheus_port": table.optional_integer("prometheus_port"),
+        "prometheus_port": table.optional_integer("prometheus_port", 65_535),
         "max_lag_records": table.optional_integer("max_lag_records"),
     }
     table.finish()
@@ -458,7 +460,37 @@ def _check(project: Project, where: str) -> None:
     sessions = [each for each in project.transforms if each.sessions]
     if sessions and project.watermark is None:
         raise ProjectError(f"{where}: transform {sessions[0].name!r} needs a [watermark]")
-    paths = [each.path for each in project.sinks if each.path]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise ProjectError(f"{where}: two sinks write to {path}")
+    check_apart(places(project), where)
+    check_iceberg({s.name: s.options for s in project.sinks if s.type == "iceberg"}, where)
+    for sink in project.sinks:
+        _check_loop(project, sink, where)
+
+
+def places(project: Project) -> list[Place]:
+    """Return the directories that a project reads and writes."""
+    found = [Place("the state directory", project.state)]
+    if project.source.path is not None:
+        found.append(Place("the source's path", project.source.path, is_log=True))
+    for sink in project.sinks:
+        if sink.path is not None:
+            found.append(Place(f"the path of sink {sink.name!r}", sink.path, sink.type == "topic"))
+    if project.dead_letters.path is not None:
+        found.append(Place("the path of the dead letters", project.dead_letters.path))
+    return found
+
+
+def _check_loop(project: Project, sink: Sink, where: str) -> None:
+    """Refuse a sink whose records the pipeline would read again."""
+    if sink.type != "topic" or sink.path not in (None, project.source.path):
+        return
+    servers = "kafka.bootstrap.servers"
+    given = {name.lower(): text for name, text in sink.options.items()}
+    own = {name.lower(): text for name, text in project.source.options.items()}
+    if given.get(servers, own.get(servers)) != own.get(servers):
+        return
+    for topic in (sink.topic, sink.options.get("dead_letter_topic")):
+        if topic in project.source.topics:
+            raise ProjectError(
+                f"{where}: sink {sink.name!r} writes to the topic {topic!r}, which the pipeline "
+                "reads: it would never end"
+            )

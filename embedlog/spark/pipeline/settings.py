@@ -34,17 +34,21 @@ class Settings:
             raise self.wrong(key, value, f"one of {', '.join(among)}")
         return value
 
-    def integer(self, key: str, default: int, minimum: int = 0) -> int:
-        """Return a whole number of at least `minimum`."""
+    def integer(
+        self, key: str, default: int, minimum: int = 0, maximum: int = (1 << 63) - 1
+    ) -> int:
+        """Return a whole number from `minimum` to `maximum`."""
         value = self._value(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
             raise self.wrong(key, value, f"a whole number from {minimum} on")
+        if value > maximum:
+            raise self.wrong(key, value, f"a whole number up to {maximum}")
         return value
 
-    def optional_integer(self, key: str) -> int | None:
+    def optional_integer(self, key: str, maximum: int = (1 << 63) - 1) -> int | None:
         """Return a whole number of at least 0, or None if the key is missing."""
         self._asked.add(key)
-        return self.integer(key, 0) if key in self._table else None
+        return self.integer(key, 0, maximum=maximum) if key in self._table else None
 
     def flag(self, key: str, default: bool) -> bool:
         value = self._value(key, default)

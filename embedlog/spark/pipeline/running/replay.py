@@ -24,7 +24,8 @@ from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport
 from embedlog.spark.pipeline.columns import COORDINATES
 from embedlog.spark.pipeline.errors import ProjectError, ReplayRefused
-from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
+from embedlog.spark.pipeline.places import check_apart, local_directory
+from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink, places
 from embedlog.spark.pipeline.running.positions import (
     committed_end,
     offsets_json,
@@ -206,7 +207,7 @@ def skipped_sinks(project: Project) -> list[str]:
 
 def _elsewhere(project: Project, directory: str) -> Project:
     """Return the project with its tables in another directory, as a new version side by side."""
-    base = Path(directory).resolve()
+    base = Path(local_directory(Path(), directory))
 
     def moved(sink: Sink) -> Sink:
         if sink.type not in TABLE_TYPES:
@@ -214,12 +215,15 @@ def _elsewhere(project: Project, directory: str) -> Project:
         return replace(sink, path=str(base / sink.name))
 
     letters = replace(project.dead_letters, path=None)
-    return replace(
+    made = replace(
         project,
         sinks=tuple(map(moved, project.sinks)),
         dead_letters=letters,
         state=str(base / ".state"),
     )
+    new = [each._replace(what="the new version") for each in places(made) if not each.is_log]
+    check_apart([*places(project), *new], "into")
+    return made
 
 
 def _archived(spark: SparkSession, path: str) -> DataFrame:
