@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, TypeVar, get_args
 
@@ -175,7 +175,7 @@ class SourceOptions:
     verify_crc: bool
     pushdown: bool
     poll_timeout_ms: int
-    client_settings: dict[str, str]
+    client_settings: dict[str, str] = field(repr=False)
     """Settings of Kafka's consumer by name, except those with a field in this class."""
 
     @classmethod

@@ -5,7 +5,8 @@ TOML, or a Python file that assigns a dict of the same shape to `PROJECT`. TOML 
 
     [pipeline]     name, state directory
     [source]       format ("embedlog" or "kafka"), topics, path, options
-    [decode]       format, schema, envelope, header, registry, key, message, maps
+    [decode]       format, schema, envelope, header, registry (directory, url, user_info), key,
+                   message, maps
     [[transform]]  sql, function or sessions; each gives a view of its name, the first reads `input`
     [[rule]]       name, expect, action (warn, drop, fail), on (input, output)
     [[sink]]       name, type, path or topic, from, mode, keys, partition_by
@@ -20,7 +21,7 @@ from __future__ import annotations
 import runpy
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,6 +36,7 @@ from embedlog.spark.pipeline.places import (
     check_topics,
     local_directory,
 )
+from embedlog.spark.pipeline.secrets import secrets_of, split_url
 from embedlog.spark.pipeline.settings import Settings
 
 DECODE_FORMATS = ("json", "avro", "protobuf", "json-schema", "none")
@@ -52,7 +54,7 @@ class PipelineSource:
     format: str
     topics: tuple[str, ...]
     path: str | None
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Decode:
     key: Key | None
     maps: tuple[Reference, ...]
     mapped_schema: str | None
+    registry_user_info: str | None = field(default=None, repr=False)
+    """`user:password` for the registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class Sink:
     partition_by: tuple[str, ...]
     buckets: int
     tombstones: bool
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,12 @@ class Project:
     """Time between batches; None to stop after the records that exist at the start."""
     prometheus_port: int | None
     max_lag_records: int | None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the passwords and the like, which no error or event may contain."""
+        options = [self.source.options, *(each.options for each in self.sinks)]
+        return secrets_of(options, self.decode.registry_user_info)
 
 
 def load(path: str | Path) -> Project:
@@ -294,6 +304,7 @@ def _decode(table: Settings, base: Path) -> Decode:
     kind = table.choice("format", DECODE_FORMATS)
     maps = table.any("maps") or ()
     registry = table.table("registry")
+    url, user_info = _registry(registry) if registry else (None, None)
     made = Decode(
         format=kind,
         schema=_optional_path(table, "schema", base),
@@ -302,11 +313,12 @@ def _decode(table: Settings, base: Path) -> Decode:
             "header", ("none", "confluent"), "none" if kind in ("json", "none") else "confluent"
         ),
         registry_directory=_optional_path(registry, "directory", base),
-        registry_url=(registry.text("url", "") or None) if registry else None,
+        registry_url=url,
         message=table.text("message", "") or None,
         key=_key(table.table("key")),
         maps=tuple([maps] if isinstance(maps, str) or callable(maps) else maps),
         mapped_schema=_optional_path(table, "mapped_schema", base),
+        registry_user_info=user_info,
     )
     if registry:
         registry.finish()
@@ -322,6 +334,21 @@ def _decode(table: Settings, base: Path) -> Decode:
     if kind == "protobuf" and not made.message:
         raise table.wrong("message", None, "the full name of the message")
     return made
+
+
+def _registry(table: Settings) -> tuple[str | None, str | None]:
+    """Return the registry's URL, and the user and password for it."""
+    text, user_info = table.secret("url"), table.secret("user_info")
+    if user_info is not None and ":" not in user_info:
+        raise ProjectError(f"{table.where}: user_info: `user:password` is needed")
+    if text is None:
+        if user_info is not None:
+            raise ProjectError(f"{table.where}: user_info without `url`")
+        return None, None
+    url, in_url = split_url(text, table.where)
+    if in_url is not None and user_info is not None:
+        raise ProjectError(f"{table.where}: the user is in `url` and in `user_info`")
+    return url, user_info or in_url
 
 
 def _optional_path(table: Settings | None, key: str, base: Path) -> str | None:

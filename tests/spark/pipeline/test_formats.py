@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pytest
 
 from embedlog.spark.pipeline.decode import confluent
-from embedlog.spark.pipeline.decode.confluent import RegistryUnavailable
+from embedlog.spark.pipeline.decode.registry import RegistryUnavailable
 from embedlog.spark.pipeline.decode.rows import Decoded, RowDecoder
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.schema import columns_ddl

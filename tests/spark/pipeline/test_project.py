@@ -173,4 +173,5 @@ def test_a_new_version_beside_a_project_needs_directories_of_its_own(tmp_path: P
     made = project(tmp_path)
     for into, message in (("tables", "sink 'orders'"), ("log", "source's path"), ("s3a:/x", "s3a")):
         with pytest.raises(ProjectError, match=message):
-            Replayer(None, made, into=into if ":" in into else str(tmp_path / into))  # type: ignore[arg-type]
+            place = into if ":" in into else str(tmp_path / into)
+            Replayer(None, made, into=place)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from embedlog.spark.pipeline.project import Project, notes
 from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics
 from embedlog.spark.pipeline.running.state import StateDirectory, check_state
 from embedlog.spark.pipeline.running.topics import read_stream
+from embedlog.spark.pipeline.secrets import redacted
 from embedlog.spark.pipeline.tables.one_time import owned
 from embedlog.spark.pipeline.tables.table import CommitKey
 
@@ -172,11 +173,12 @@ class Runner:
         failure = error if error is not None else query.exception()
         if failure is None or self._is_stopping:
             return  # the next run repeats an interrupted batch
-        text = brief(failure)
+        text = redacted(brief(failure), self.project.secrets)
         self._state.event("failed", {"error": text})
         if isinstance(failure, EmbedlogError):
             raise failure
-        raise PipelineFailed(text) from failure
+        # The cause's text is in every traceback.
+        raise PipelineFailed(text) from (failure if text == brief(failure) else None)
 
 
 class _StoppedError(EmbedlogError):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embedlog.runtime.environment import set_default
 from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
+from embedlog.spark.pipeline.secrets import redacted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @contextmanager
-def spark_errors() -> Iterator[None]:
-    """Turn Spark's errors into errors of the pipeline, each in one line.
+def spark_errors(secrets: Sequence[str] = ()) -> Iterator[None]:
+    """Turn Spark's errors into errors of the pipeline, each in one line, without the secrets.
 
     Raises:
         PipelineFailed: Spark raised an error.
@@ -27,7 +28,8 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise PipelineFailed(brief(error)) from error
+        text = redacted(brief(error), secrets)
+        raise PipelineFailed(text) from (error if text == brief(error) else None)
 
 
 def is_open() -> bool:
