@@ -28,6 +28,7 @@ from embedlog.spark.access.brokers import BrokerAccess
 from embedlog.spark.access.directory import DirectoryAccess, DirectorySlice
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.options import SourceOptions
+from embedlog.spark.reading.batch_reader import BatchReader
 from embedlog.spark.reading.slices import read_slice
 from tests.spark.logs import filled
 
@@ -153,3 +154,30 @@ def test_a_time_that_a_timestamp_cannot_hold_is_null(tmp_path: Path, with_header
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     times = [None if each is None else (each - epoch).total_seconds() for each in found]
     assert times == [0.001, None, None, 0.002]
+
+
+def test_a_time_that_only_an_open_transaction_has_is_the_end_of_a_committed_read(
+    tmp_path: Path,
+) -> None:
+    """The log has an offset for the time, but a committed read ends before it."""
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("t", 1)
+        with cluster.producer() as producer:
+            producer.send("t", b"v", partition=0, timestamp_ms=1_000)
+        open_one = cluster.producer(config={"transactional.id": "x"})
+        open_one.init_transactions()
+        open_one.begin_transaction()
+        for time_ms in (2_000, 3_000):
+            open_one.send("t", b"v", partition=0, timestamp_ms=time_ms)
+        open_one.flush()
+        found = {}
+        for which in ("startingTimestamp", "endingTimestamp"):
+            options = _options(
+                tmp_path / "log", **{which: "3000", "kafka.isolation.level": "read_committed"}
+            )
+            schema = StructType([StructField("offset", LongType())])
+            parts = BatchReader(options, schema).partitions()
+            found[which] = [(each.value.range.start, each.value.range.end) for each in parts]
+        open_one.abort_transaction()
+        open_one.close()
+    assert found == {"startingTimestamp": [], "endingTimestamp": [(0, 1)]}

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 import embedlog
 from embedlog.spark.pipeline import load, read_table
 from embedlog.spark.pipeline.project import Project

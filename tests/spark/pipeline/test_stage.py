@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("pyspark")
+
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.commands.sample import SampleRecord, as_frame
