@@ -63,7 +63,7 @@ def check_topics(names: Sequence[str], where: str) -> None:
 
 
 def check_apart(places: Sequence[Place], where: str) -> None:
-    """Refuse two places of which one is the other, or is in it."""
+    """Refuse a place that is another place, or is in it."""
     for number, one in enumerate(places):
         for other in places[:number]:
             if one.is_log and other.is_log and _is_same(one.path, other.path):

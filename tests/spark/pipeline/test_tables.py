@@ -284,6 +284,27 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
     assert plain(rows(kind, table), "id", "amount") == [(1, 1.0), (2, 2.0)]
 
 
+def test_a_row_that_an_output_rule_rejected_is_not_decoded_as_a_record(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Its letter has the record's coordinates, but the row's JSON as its value."""
+    whole = project(
+        tmp_path,
+        transform=[{"name": "t", "sql": "SELECT *, id * 10 AS id10 FROM input"}],
+        rule=[{"name": "small", "expect": "id10 < 20", "action": "drop", "on": "output"}],
+        sink=[{"name": "o", "type": "parquet", "path": "table"}],
+    )
+    batches = Batches(spark, whole)
+    batches.run((1, 1.0), (2, 2.0))
+    before = read_table(tmp_path / "table", dead_letters=True).to_arrow().to_pylist()
+    assert plain(before, "error_stage", "offset", "partition") == [("output", 1, 0)]
+    without = project(tmp_path, sink=[{"name": "o", "type": "parquet", "path": "table"}])
+    for each in (whole, without):
+        assert batches.replayer(project=each).redrive().read == 0
+    assert read_table(tmp_path / "table", dead_letters=True).to_arrow().to_pylist() == before
+    assert plain(rows("parquet", tmp_path / "table"), "id") == [(1,)]
+
+
 @pytest.mark.parametrize("step", ["other: staged", "orders: staged", "other: committed"])
 def test_a_redrive_that_is_ended_midway_loses_no_letter(
     spark: Any, tmp_path: Path, step: str

@@ -19,7 +19,7 @@ class BatchReport:
     broken: dict[str, int] = field(default_factory=dict)
     """Rule -> rows that broke it."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Stage (decode, schema, map, key, rule, late) -> its dead letters."""
+    """Stage (decode, schema, map, key, rule, late, output) -> its dead letters."""
     written: dict[str, int] = field(default_factory=dict)
     """Sink -> rows of this batch in it; for upserts, the changes applied."""
     newest_ms: int = -1
