@@ -8,8 +8,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -28,6 +30,7 @@ from embedlog.spark.pipeline.tables.one_time import at_work, owned, sweep_dead
 from embedlog.spark.pipeline.tables.table import Basis, CommitKey, sweep_uncommitted
 from tests.spark.pipeline.committer_process import open_table, stage
 from tests.spark.pipeline.support import Stream, plain, project, record
+from tests.support.kafka import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 FORMATS = ["parquet", "delta", "iceberg"]
@@ -195,6 +198,18 @@ def test_totals_have_the_rows_that_were_committed_before_a_kill(spark: Any, tmp_
     totals = Runner(spark, made, read=stream.read).run()
     assert totals.written == {"orders": 3, "copies": 3}
     assert totals.read == 3
+    # Metrics have them from the start of the next run on.
+    stream.put(record(3, {"id": 4}))
+    port, texts = free_port(), []
+
+    def fetch(name: str) -> None:
+        if name == "evaluated":
+            with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                texts.append(answer.read().decode())
+
+    counting = replace(made, prometheus_port=port)
+    Runner(spark, counting, read=stream.read, reached=fetch).run()
+    assert 'embedlog_pipeline_rows_written{pipeline="orders",sink="copies"} 3.0' in texts[0]
 
 
 @pytest.mark.slow

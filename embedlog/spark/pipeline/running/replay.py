@@ -109,13 +109,14 @@ class Replayer:
         """
         ends = parse_offsets(wanted.to_offsets) if wanted.to_offsets else {}
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
-        for partition, offset in (*ends.items(), *starts.items()):
-            limit = self._limit.get(partition)
-            if limit is None or offset > limit:
-                raise ReplayRefused(
-                    f"{partition[0]}-{partition[1]}: the offset {offset} is behind the stream, "
-                    f"which is at {limit}: it will read that itself"
-                )
+        for which, offsets in (("end", ends), ("start", starts)):
+            for partition, offset in offsets.items():
+                limit = self._limit.get(partition)
+                if limit is None or offset > limit:
+                    raise ReplayRefused(
+                        f"{partition[0]}-{partition[1]}: the {which} {offset} is behind the "
+                        f"stream, which is at {limit}: it will read that itself"
+                    )
         if wanted.archive is not None:
             records = _archived(self._spark, wanted.archive)
         else:
