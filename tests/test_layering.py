@@ -26,7 +26,7 @@ OPERATING_SYSTEM = {
 }
 AROUND_RUNTIME = {
     # `runtime` has no HTTP client, and a schema registry is the only server that needs one.
-    ("embedlog/spark/pipeline/decode/confluent.py", "urllib.request"),
+    ("embedlog/spark/pipeline/decode/registry.py", "urllib.request"),
     # protoc reads and writes real files, so it needs a directory of the operating system's.
     ("embedlog/spark/pipeline/decode/protobuf.py", "tempfile"),
 }
@@ -209,7 +209,8 @@ INNER_FLOORS = {
         "batch",
         "decode sinks",
         "columns project",
-        "schema settings tables",
+        "places schema settings tables",
+        "secrets",
         "errors",
     ),
     "embedlog.storage": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
@@ -43,14 +43,17 @@ def run_job(
 
 
 @contextmanager
-def spark_session(name: str, master: str | None) -> Iterator[Any]:
-    """Yield a Spark session. A session that was open before stays open."""
+def spark_session(name: str, master: str | None, secrets: Sequence[str] = ()) -> Iterator[Any]:
+    """Yield a Spark session. A session that was open before stays open.
+
+    Spark's errors come without the `secrets` in them.
+    """
     from embedlog.spark.pipeline.running.spark_session import is_open, open_session, spark_errors
 
     is_new = not is_open()
     session = open_session(name, master=master)
     try:
-        with spark_errors():
+        with spark_errors(secrets):
             yield session
     finally:
         if is_new:

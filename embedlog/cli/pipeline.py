@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from signal import SIG_DFL, SIGINT, SIGTERM, signal
 from typing import TYPE_CHECKING, Any
 
@@ -120,10 +120,13 @@ def init(
 def validate(project: Project, master: str | None, no_spark: bool) -> None:
     """Check a project file, the files it names, and its SQL."""
     from embedlog.spark.pipeline.commands import verbs
+    from embedlog.spark.pipeline.project import notes
 
-    with nullcontext() if no_spark else spark_session(project.name, master) as spark:
+    with nullcontext() if no_spark else _session(project, master) as spark:
         for line in verbs.validate(project, spark):
             click.echo(line)
+    for note in notes(project):
+        click.echo(f"note: {note}", err=True)
 
 
 @click.command(
@@ -139,7 +142,7 @@ def dry_run(project: Project, master: str | None, count: int) -> None:
     """Show the rows that the last records would give; nothing is written."""
     from embedlog.spark.pipeline.commands import verbs
 
-    with spark_session(project.name, master) as spark:
+    with _session(project, master) as spark:
         found = verbs.dry_run(project, spark, count)
     for sink, rows in found.rows.items():
         for row in rows:
@@ -166,7 +169,7 @@ def run(project: Project, master: str | None, once: bool, as_json: bool) -> int:
     from embedlog.spark.pipeline.running.state import check_state
 
     check_state(project)
-    with spark_session(project.name, master) as spark, _shown(as_json) as (on_batch, on_progress):
+    with _session(project, master) as spark, _shown(as_json) as (on_batch, on_progress):
         from embedlog.spark.pipeline.running.runner import Runner
 
         runner = Runner(spark, project, on_batch=on_batch, on_progress=on_progress)
@@ -232,7 +235,7 @@ def _replaying(name: str, text: str) -> click.Command:
 
 
 def _replay(project: Project, master: str | None, into: str | None, **wanted: Any) -> None:
-    with spark_session(project.name, master) as spark:
+    with _session(project, master) as spark:
         from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange, skipped_sinks
 
         report = Replayer(spark, project, into=into).replay(ReplayRange(**wanted))
@@ -253,11 +256,15 @@ def _replay(project: Project, master: str | None, into: str | None, **wanted: An
 )  # fmt: skip
 def redrive(project: Project, master: str | None, where: str, limit: int | None) -> None:
     """Try dead letters again. A record that fails again stays a dead letter."""
-    with spark_session(project.name, master) as spark:
+    with _session(project, master) as spark:
         from embedlog.spark.pipeline.running.replay import Replayer
 
         report = Replayer(spark, project).redrive(where, limit)
     click.echo(json.dumps(report.as_dict()))
+
+
+def _session(project: Project, master: str | None) -> AbstractContextManager[Any]:
+    return spark_session(project.name, master, project.secrets)
 
 
 def _stop_on_signal(stop: Callable[[], None]) -> None:

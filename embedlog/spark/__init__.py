@@ -50,7 +50,6 @@ def recommended_conf() -> dict[str, str]:
     return {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.python.filterPushdown.enabled": "true",
     }
 
 

@@ -49,6 +49,15 @@ def offset_changed(key: TopicPartition, before: int, after: int) -> DataLoss:
     )
 
 
+def topic_made_anew(topic: str) -> DataLoss:
+    """Return the error for a topic that was deleted and created since the query's last batch."""
+    return DataLoss(
+        f"Topic {topic} was deleted and re-created: its id is not the one in the checkpoint. The "
+        "offsets of the query belong to the former topic. Use another checkpoint to read the new "
+        "one."
+    )
+
+
 def added_late(key: TopicPartition, start: int) -> DataLoss:
     """Return the error for a new partition whose first records the query cannot read any more."""
     return DataLoss(f"Added partition {key} starts from {start} instead of 0.")

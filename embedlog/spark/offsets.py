@@ -2,6 +2,14 @@
 
     {"orders":{"0":17,"1":4}}        topic -> partition -> the next offset to read
 
+In a data directory each topic has one member more, which comes first: its lowest partition with a
+zero before the number, and a number made of the topic's id.
+
+    {"orders":{"00":4128736120456,"0":17,"1":4}}
+
+A topic that was made anew under the same name has another one. The connector parses both members
+as partition 0, and the later one counts, so that it can go on with the checkpoint.
+
 Spark compares offsets as text: two texts for the same offsets make a new batch. So topics are
 sorted, and partitions are sorted as numbers. The arithmetic and its rounding equal the connector's:
 with a checkpoint that moves between the two sources, a query sees the same batches.
@@ -13,6 +21,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, floor
+from types import MappingProxyType
 
 from embedlog.common import TopicPartition
 from embedlog.spark.errors import IllegalArgument
@@ -52,12 +61,42 @@ class OffsetRange:
         return TopicPartition(self.topic, self.partition)
 
 
-def to_json(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Return the dict whose JSON text is in a checkpoint, always in the same order."""
+def to_json(
+    positions: Mapping[TopicPartition, int], ids: Mapping[str, bytes] = MappingProxyType({})
+) -> dict[str, dict[str, int]]:
+    """Return the dict whose JSON text is in a checkpoint, always in the same order.
+
+    `ids` are the topics' ids, where they are known.
+    """
     made: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(positions):
-        made.setdefault(topic, {})[str(partition)] = positions[TopicPartition(topic, partition)]
+        if topic not in made:
+            made[topic] = {f"0{partition}": id_number(ids[topic])} if topic in ids else {}
+        made[topic][str(partition)] = positions[TopicPartition(topic, partition)]
     return made
+
+
+def id_number(topic_id: bytes) -> int:
+    """Return the number of 62 bits that stands for a topic's id in offsets."""
+    return int.from_bytes(topic_id[:8], "big") >> 2
+
+
+def id_numbers(offsets: object) -> dict[str, int]:
+    """Return the numbers of the topics' ids in a dict that `to_json` or the connector wrote."""
+    if not isinstance(offsets, dict):
+        return {}
+    return {
+        topic: value
+        for topic, numbers in offsets.items()
+        if isinstance(numbers, dict)
+        for name, value in numbers.items()
+        if is_id(name)
+    }
+
+
+def is_id(partition: str) -> bool:
+    """Whether a member of a topic's offsets stands for the topic's id, not for a partition."""
+    return len(partition) > 1 and partition.startswith("0")
 
 
 def from_json(offsets: object) -> Positions:
@@ -207,7 +246,8 @@ def _by_topic(found: object, expected: str, text: str) -> ByTopic:
             is_number = isinstance(partition, str) and partition.isascii() and partition.isdigit()
             if not is_number or not _is_partition(int(partition)) or not _is_long(value):
                 raise IllegalArgument(expected.format(text))
-            made[topic][int(partition)] = value
+            if not is_id(partition):
+                made[topic][int(partition)] = value
     return made
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal, TypeVar, get_args
 
@@ -107,7 +107,7 @@ _KNOWN = (
     *("startingOffsetsByTimestampStrategy", "includeHeaders", "minPartitions"),
     *("maxRecordsPerPartition", "failOnDataLoss", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "commitOffsets", "table"),
-    *("maxPartitionBytes", "maxBatchBytes", "verify", "pushdown"),
+    *("maxPartitionBytes", "maxBatchBytes", "verify"),
     # Known but unused options of writes: one dict of options may serve reads and writes.
     *("topic", "txnAppId", "txnVersion", "commitTimeoutMs", "checkpointLocation", "queryName"),
 )
@@ -174,9 +174,8 @@ class SourceOptions:
     max_partition_bytes: int
     max_batch_bytes: int
     verify_crc: bool
-    pushdown: bool
     poll_timeout_ms: int
-    client_settings: dict[str, str]
+    client_settings: dict[str, str] = field(repr=False)
     """Settings of Kafka's consumer by name, except those with a field in this class."""
 
     @classmethod
@@ -225,7 +224,6 @@ class SourceOptions:
             max_partition_bytes=given.size("maxPartitionBytes", MAX_PARTITION_BYTES),
             max_batch_bytes=given.size("maxBatchBytes", MAX_BATCH_BYTES),
             verify_crc=given.choice("verify", "crc", ("crc", "none")) == "crc",
-            pushdown=given.boolean("pushdown", False),
             poll_timeout_ms=given.positive("kafkaConsumer.pollTimeoutMs") or POLL_TIMEOUT_MS,
             # Like the connector, ignore settings of a producer.
             client_settings={k: v for k, v in given.kafka.items() if k not in _NOT_THE_CONSUMERS},

@@ -41,10 +41,6 @@ class EmbedlogDataSource(DataSource):
 
             return TableReader(options, schema)
         check_records_schema(schema)
-        if options.pushdown:
-            from embedlog.spark.reading.pushdown import FilteringBatchReader
-
-            return FilteringBatchReader(options, schema)
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802

@@ -247,7 +247,7 @@ def _tasks(frame: Any) -> list[tuple[Place, int]]:
     return sorted((min(places), len(places)) for places in tasks.values())
 
 
-def test_filters_that_are_pushed_down_change_no_row(spark: Any, served: Served) -> None:
+def test_filters_give_the_same_rows(spark: Any, served: Served) -> None:
     conditions = [
         "partition = 1",
         "partition IN (0, 2) AND offset > 35",
@@ -256,10 +256,7 @@ def test_filters_that_are_pushed_down_change_no_row(spark: Any, served: Served) 
         "NOT (offset >= 3) AND key IS NOT NULL",
     ]
     for condition in conditions:
-        ours, theirs = (
-            served.batch(spark, each, pushdown="true", **ORDERS).where(condition)
-            for each in FORMATS
-        )
+        ours, theirs = (served.batch(spark, each, **ORDERS).where(condition) for each in FORMATS)
         assert _rows(ours) == _rows(theirs), condition
 
 

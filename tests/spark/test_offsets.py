@@ -13,6 +13,8 @@ from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.offsets import (
     OffsetRange,
     from_json,
+    id_number,
+    id_numbers,
     limited,
     split_by_count,
     split_by_partitions,
@@ -179,3 +181,17 @@ def test_both_limits_together_cover_exactly(
 def test_without_a_limit_only_empty_ranges_go() -> None:
     whole = [OffsetRange("t", 0, 3, 3), OffsetRange("t", 1, 0, 10**12)]
     assert split_by_count(whole, None) == whole[1:]
+
+
+def test_ids_of_topics_are_beside_the_offsets_and_are_no_partition() -> None:
+    positions = {TopicPartition("a", 3): 7, TopicPartition("a", 12): 8, TopicPartition("b", 0): 1}
+    made = json.loads(json.dumps(to_json(positions, {"a": b"\xff" * 16})))
+    assert list(made["a"]) == ["03", "3", "12"]
+    assert made["b"] == {"0": 1}
+    assert from_json(made) == positions
+    assert id_numbers(made) == {"a": id_number(b"\xff" * 16)}
+    assert id_number(b"\xff" * 16) < 2**63 - 1
+    assert id_number(b"\1" * 16) != id_number(b"\2" * 16)
+    assert id_numbers(to_json(positions)) == {}
+    # A parser of numbers, as the connector's, takes the last member of each partition.
+    assert {int(n): offset for n, offset in made["a"].items()} == {3: 7, 12: 8}

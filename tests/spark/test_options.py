@@ -56,7 +56,6 @@ def test_the_defaults_of_what_only_embedlog_has() -> None:
     assert made.max_partition_bytes == 128 * 1024 * 1024
     assert made.max_batch_bytes == 8 * 1024 * 1024
     assert made.verify_crc
-    assert not made.pushdown
     assert not made.commit_offsets
     assert (made.group_id, made.group_id_prefix) == (None, "")
 

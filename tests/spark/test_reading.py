@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
+import embedlog
 from embedlog.common import TopicPartition
 from embedlog.spark.access.arrow_chunks import ArrowChunks
 from embedlog.spark.access.brokers import BrokerAccess
 from embedlog.spark.access.directory import DirectoryAccess, DirectorySlice
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.options import SourceOptions
+from embedlog.spark.reading.batch_reader import BatchReader
 from embedlog.spark.reading.slices import read_slice
 from tests.spark.logs import filled
 
@@ -127,3 +131,53 @@ def test_over_the_wire_a_read_goes_on_behind_what_was_deleted(tmp_path: Path) ->
         planned = access.slice(TopicPartition("t", 0), 3, COUNT)
         assert _read(planned, options) == [*range(100, COUNT)]
         access.close()
+
+
+@pytest.mark.parametrize("with_headers", [False, True])
+def test_a_time_that_a_timestamp_cannot_hold_is_null(tmp_path: Path, with_headers: bool) -> None:
+    config = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("t", 1, config=config)
+        with cluster.producer() as producer:
+            for time_ms in (1, 1 << 62, (1 << 63) - 1, 2):
+                producer.send("t", b"v", partition=0, timestamp_ms=time_ms)
+    fields = [StructField("timestamp", TimestampType())]
+    if with_headers:
+        header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+        fields.append(StructField("headers", ArrayType(header)))
+    options = _options(tmp_path / "log")
+    access = DirectoryAccess(str(tmp_path / "log"), read_committed=False)
+    part = access.slice(TopicPartition("t", 0), 0, 4)
+    batches = read_slice(part, StructType(fields), options, "g")
+    found = [value for batch in batches for value in batch.column("timestamp").to_pylist()]
+    access.close()
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    times = [None if each is None else (each - epoch).total_seconds() for each in found]
+    assert times == [0.001, None, None, 0.002]
+
+
+def test_a_time_that_only_an_open_transaction_has_is_the_end_of_a_committed_read(
+    tmp_path: Path,
+) -> None:
+    """The log has an offset for the time, but a committed read ends before it."""
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("t", 1)
+        with cluster.producer() as producer:
+            producer.send("t", b"v", partition=0, timestamp_ms=1_000)
+        open_one = cluster.producer(config={"transactional.id": "x"})
+        open_one.init_transactions()
+        open_one.begin_transaction()
+        for time_ms in (2_000, 3_000):
+            open_one.send("t", b"v", partition=0, timestamp_ms=time_ms)
+        open_one.flush()
+        found = {}
+        for which in ("startingTimestamp", "endingTimestamp"):
+            options = _options(
+                tmp_path / "log", **{which: "3000", "kafka.isolation.level": "read_committed"}
+            )
+            schema = StructType([StructField("offset", LongType())])
+            parts = BatchReader(options, schema).partitions()
+            found[which] = [(each.value.range.start, each.value.range.end) for each in parts]
+        open_one.abort_transaction()
+        open_one.close()
+    assert found == {"startingTimestamp": [], "endingTimestamp": [(0, 1)]}

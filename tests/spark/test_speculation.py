@@ -16,16 +16,15 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 import embedlog
 from embedlog.spark.pipeline.kit import table_rows
 from tests.spark.conftest import need_spark
-from tests.support import jvm
-from tests.support.kafka import free_port
-
-pytest.importorskip("pyspark")
-
 from tests.spark.pipeline.committer_process import open_table
 from tests.spark.speculation_job import ROWS, TABLES
+from tests.support import jvm
+from tests.support.kafka import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

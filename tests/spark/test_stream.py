@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.errors import StreamingQueryException
+
 import embedlog
 from tests.spark.logs import add, filled
 
@@ -139,3 +143,48 @@ def test_a_topic_that_is_deleted_fails_a_query_of_a_pattern(spark: Any, tmp_path
         add(cluster, "a", 0, range(5, 7))
         run(failOnDataLoss="false")
     assert sorted(found)[-2:] == [5, 6]
+
+
+def test_a_topic_made_anew_fails_the_query_until_losses_are_tolerated(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Also after restarts, and once the new topic is longer than the old offset."""
+    found: list[int] = []
+    frame = _stream(spark, tmp_path / "log")
+    with filled(tmp_path / "log", {"t": [10]}) as cluster:
+        _run(frame, tmp_path, found)
+        with cluster.admin() as admin:
+            admin.delete_topics(["t"]).check()
+        cluster.create_topic("t", 1, config={"retention.ms": "-1"})
+        add(cluster, "t", 0, range(4))
+        with pytest.raises(StreamingQueryException, match="offset was changed from 10 to 4"):
+            _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        add(cluster, "t", 0, range(4, 30))
+        for _ in range(2):
+            with pytest.raises(StreamingQueryException, match="Topic t was deleted and re-created"):
+                _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        assert sorted(found) == list(range(10))
+        tolerant = {"failOnDataLoss": "false"}
+        _run(_stream(spark, tmp_path / "log", **tolerant), tmp_path, found)
+        add(cluster, "t", 0, range(30, 33))
+        found.clear()
+        _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        assert found == [30, 31, 32]
+
+
+def test_offsets_without_ids_are_taken_as_they_are(spark: Any, tmp_path: Path) -> None:
+    """Checkpoints of the connector, and of versions that kept no ids, have none."""
+    found: list[int] = []
+    with filled(tmp_path / "log", {"t": [10]}) as cluster:
+        _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        newest = max((tmp_path / "checkpoint/offsets").iterdir(), key=lambda p: p.name)
+        (tmp_path / f"checkpoint/offsets/.{newest.name}.crc").unlink(missing_ok=True)
+        text = newest.read_text()
+        known = json.loads(text.splitlines()[-1])["t"]
+        assert list(known) == ["00", "0"]
+        newest.write_text(text.replace(f'"00": {known["00"]}, ', "").replace(
+            f'"00":{known["00"]},', ""))  # fmt: skip
+        assert "00" not in newest.read_text()
+        add(cluster, "t", 0, range(10, 12))
+        _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+    assert sorted(found) == list(range(12))

@@ -149,7 +149,7 @@ class ArrowChunks:
                 "key": [_bytes(each.key) for each in records],
                 "value": [_bytes(each.value) for each in records],
                 "offset": [each.offset for each in records],
-                "timestamp": [each.timestamp * 1000 for each in records],
+                "timestamp": [_microseconds(each.timestamp) for each in records],
                 "timestampType": [kind for _, kind in rows],
                 "headers": [
                     [{"key": key, "value": _bytes(value)} for key, value in each.headers] or None
@@ -178,6 +178,8 @@ class ArrowChunks:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
+_MS_MAX = ((1 << 63) - 1) // 1000
+"""The greatest time in ms that a timestamp of Spark holds: the year 294247. Others are null."""
 _FROM_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType")
 
 
@@ -212,7 +214,10 @@ class _Columns:
         if name == "offset":
             return pa.array(self._joined("offsets"))
         if name == "timestamp":
-            return pa.array(self._joined("timestamps") * 1000).cast(pa.timestamp("us", tz="UTC"))
+            times = self._joined("timestamps")
+            beyond = (times > _MS_MAX) | (times < -_MS_MAX)
+            made = pa.array(times * 1000, mask=beyond if beyond.any() else None)
+            return made.cast(pa.timestamp("us", tz="UTC"))
         if name == "timestampType":
             kinds = np.array([kind for _, _, kind, _ in self._parts], np.int32)
             return pa.array(
@@ -289,3 +294,7 @@ def _text(names: Any) -> Any:
 
 def _bytes(field: Any) -> bytes | None:
     return None if field is None else bytes(field)
+
+
+def _microseconds(time_ms: int) -> int | None:
+    return time_ms * 1000 if abs(time_ms) <= _MS_MAX else None

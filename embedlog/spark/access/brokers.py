@@ -87,6 +87,10 @@ class BrokerAccess:
         ends = self._consumer.end_offsets(wanted)
         return {key: (starts[key], max(starts[key], ends[key])) for key in wanted}
 
+    def topic_ids(self, _partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
+        """Return nothing: offsets over the wire are the connector's, to the letter."""
+        return {}
+
     def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
         found = self._consumer.offsets_for_times({key: timestamp})[key]
         return None if found is None else found.offset

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import embedlog
 from embedlog import errors, topic_names
 from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
 from embedlog.logger import Logger
+from embedlog.runtime import real_runtime
 from embedlog.spark.access.committed import CommittedOffset, committed_offsets
+from embedlog.storage import paths
+from embedlog.storage.state_files import partition_metadata
 
 if TYPE_CHECKING:
     from embedlog.reader.partition_range import PartitionRange
@@ -24,6 +29,17 @@ PIN_MS = 10 * 60 * 1000
 """How long retention by size and age spares the records of a planned read; see `retention_pins`."""
 
 _log = Logger("spark")
+
+
+def stored_topic_id(path: str, key: TopicPartition) -> bytes:
+    """Return the topic's id from the directory of one partition.
+
+    Raises:
+        FileNotFoundError: the partition has no such file.
+        CorruptRecord: the file is damaged.
+    """
+    file = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
+    return partition_metadata.decode(real_runtime().files.read(file), file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +109,14 @@ class DirectoryAccess:
         if key not in self._known:
             raise errors.UnknownTopicOrPartition(f"{key} is not in {self._reader.path}")
         return self._known[key]
+
+    def topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for key in partitions:
+            if key.topic not in found:
+                with suppress(FileNotFoundError, CorruptRecord):
+                    found[key.topic] = stored_topic_id(self.path, key)
+        return found
 
     def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
         return self.part(key).offset_for_timestamp(timestamp)

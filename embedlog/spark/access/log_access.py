@@ -55,6 +55,13 @@ class LogAccess(Protocol):
         Partitions that do not exist are left out.
         """
 
+    def topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
+        """Return the ids of the topics of `partitions` if they are known.
+
+        A topic that was made anew has another id. Ask before `bounds`: then ids are never newer
+        than the offsets beside them, and a topic made anew in between is found the next time.
+        """
+
     def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
         """Return the first offset at or after `timestamp` (ms), None if all records are older."""
 

@@ -48,9 +48,10 @@ from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.jobs.topics import JobTopics
 from embedlog.spark.offsets import Positions, limited
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.places import local_directory
 from embedlog.spark.pipeline.tables.manifest import ManifestTable, TableState
 from embedlog.spark.pipeline.tables.stage import open_stage
-from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.tables.table import CommitKey, DataFile, sweep_uncommitted
 from embedlog.spark.pipeline.tables.task_files import StagedFile, TaskFiles, give_places
 from embedlog.spark.reading.batch_reader import BatchReader
 
@@ -89,7 +90,7 @@ def archive(
     """
     if commit_records < 1:
         raise ConfigError(f"commit_records={commit_records}: expected 1 or more")
-    path = str(Path(table).resolve())
+    path = local_directory(Path(), str(table))
     files = real_runtime().files
     make_directory(files, path, sync=True)
     with closing(files.lock(f"{path}/{_LOCK}")):
@@ -125,7 +126,7 @@ class _Run:
         reached: Callable[[str], None],
     ) -> Report:
         version = self._state.apps.get(APP, -1)
-        sweep(self._table.path, APP, after=version)
+        sweep_uncommitted(self._table, APP)
         bounds = self._topics.bounds()
         first = position = self._starts(bounds, allow_loss)
         self._publish()  # a killed run may not have published its last commit

@@ -25,11 +25,11 @@ from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
 from embedlog.runtime.os_files import absolute
-from embedlog.spark.access.directory import INTERNAL_TOPICS
+from embedlog.spark.access.directory import INTERNAL_TOPICS, stored_topic_id
 from embedlog.spark.committer import commit
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
-from embedlog.spark.jobs.topics import partitions_of, stored_topic_id
+from embedlog.spark.jobs.topics import partitions_of
 from embedlog.spark.sink.options import CODECS
 from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Replacement, ReplacingFile

@@ -12,15 +12,12 @@ import embedlog
 from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ConfigError
-from embedlog.runtime import real_runtime
 from embedlog.runtime.os_files import absolute
-from embedlog.spark.access.directory import INTERNAL_TOPICS
+from embedlog.spark.access.directory import INTERNAL_TOPICS, stored_topic_id
 from embedlog.spark.access.log_access import open_access
 from embedlog.spark.offsets import Positions, to_json
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.columns import records_ddl
-from embedlog.storage import paths
-from embedlog.storage.state_files import partition_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,17 +140,6 @@ def partitions_of(path: str, topics: Sequence[str], *, internal: bool) -> list[T
                 raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
             found += [TopicPartition(topic, number) for number in numbers]
     return found
-
-
-def stored_topic_id(path: str, key: TopicPartition) -> bytes:
-    """Return the topic's id from the directory of one partition.
-
-    Raises:
-        FileNotFoundError: the partition has no such file.
-        CorruptRecord: the file is damaged.
-    """
-    file = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
-    return partition_metadata.decode(real_runtime().files.read(file), file)
 
 
 def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:

@@ -39,7 +39,9 @@ META = Struct(
         Field("_error", ERROR),
     )
 )
-STAGES = ("key", "decode", "map", "schema", "rule", "late")
+OUTPUT = "output"
+"""The stage of a rule on the output: its dead letter holds a row, not a record."""
+STAGES = ("key", "decode", "map", "schema", "rule", "late", OUTPUT)
 """The steps at which a row may become a dead letter."""
 COORDINATES = ("_topic", "_partition", "_offset")
 BROKEN = "_broken"

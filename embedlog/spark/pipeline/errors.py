@@ -21,6 +21,14 @@ class TableConflict(EmbedlogError):
     """A commit needs files that another commit removed; the work must be repeated."""
 
 
+class PipelineInUse(EmbedlogError):
+    """Another run of the pipeline uses its state directory, or one of its tables."""
+
+
+class StagedFilesGone(EmbedlogError):
+    """Another run of the same application took over: it removed the files that this one staged."""
+
+
 class ReplayRefused(EmbedlogError):
     """A replay or backfill could duplicate or lose rows of its target."""
 

@@ -5,7 +5,8 @@ TOML, or a Python file that assigns a dict of the same shape to `PROJECT`. TOML 
 
     [pipeline]     name, state directory
     [source]       format ("embedlog" or "kafka"), topics, path, options
-    [decode]       format, schema, envelope, header, registry, key, message, maps
+    [decode]       format, schema, envelope, header, registry (directory, url, user_info), key,
+                   message, maps
     [[transform]]  sql, function or sessions; each gives a view of its name, the first reads `input`
     [[rule]]       name, expect, action (warn, drop, fail), on (input, output)
     [[sink]]       name, type, path or topic, from, mode, keys, partition_by
@@ -20,13 +21,22 @@ from __future__ import annotations
 import runpy
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.places import (
+    Place,
+    check_apart,
+    check_iceberg,
+    check_name,
+    check_topics,
+    local_directory,
+)
+from embedlog.spark.pipeline.secrets import secrets_of, split_url
 from embedlog.spark.pipeline.settings import Settings
 
 DECODE_FORMATS = ("json", "avro", "protobuf", "json-schema", "none")
@@ -44,7 +54,7 @@ class PipelineSource:
     format: str
     topics: tuple[str, ...]
     path: str | None
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ class Decode:
     key: Key | None
     maps: tuple[Reference, ...]
     mapped_schema: str | None
+    registry_user_info: str | None = field(default=None, repr=False)
+    """`user:password` for the registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,7 @@ class Sink:
     partition_by: tuple[str, ...]
     buckets: int
     tombstones: bool
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +166,12 @@ class Project:
     prometheus_port: int | None
     max_lag_records: int | None
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the passwords and the like, which no error or event may contain."""
+        options = [self.source.options, *(each.options for each in self.sinks)]
+        return secrets_of(options, self.decode.registry_user_info)
+
 
 def load(path: str | Path) -> Project:
     """Read a project file.
@@ -180,7 +198,8 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
     top = Settings(table, where)
     head = top.table("pipeline") or _missing(top, "pipeline")
     name = head.text("name")
-    state = _path(base, head.text("state", f".pipeline/{name}"))
+    check_name(name, head.where)
+    state = local_directory(base, head.text("state", f".pipeline/{name}"))
     head.finish()
     watermark = top.table("watermark")
     project = Project(
@@ -200,6 +219,16 @@ def parse(table: object, *, directory: str | Path = ".", where: str = "project")
     top.finish()
     _check(project, where)
     return project
+
+
+def notes(project: Project) -> list[str]:
+    """Return what a user should know about a project that is valid."""
+    return [
+        f"sink {each.name!r}, mode {each.mode}: without a `sequence_by` of yours, the times of "
+        "records order the changes of a key in several partitions"
+        for each in project.sinks
+        if each.mode != "append" and each.sequence_by == "_offset"
+    ]
 
 
 def read_file(path: str) -> bytes:
@@ -252,22 +281,13 @@ def _missing(top: Settings, key: str) -> Settings:
     raise ProjectError(f"{top.where}: the table [{key}] is missing")
 
 
-def _path(base: Path, text: str) -> str:
-    scheme, colon, _ = text.partition("://")
-    if colon:
-        raise ProjectError(
-            f"{text}: {scheme}:// is not supported; a directory that the driver and all executors "
-            "see is needed"
-        )
-    return str(base / Path(text).expanduser())
-
-
 def _source(table: Settings, base: Path) -> PipelineSource:
     kind = table.choice("format", ("embedlog", "kafka"), "embedlog")
     path = _optional_path(table, "path", base)
     options = table.options("options")
     made = PipelineSource(kind, table.texts("topics"), path, options)
     table.finish()
+    check_topics(made.topics, table.where)
     servers = "kafka.bootstrap.servers" in {key.lower() for key in options}
     if kind == "kafka" and not servers:
         raise ProjectError(f"{table.where}: format kafka needs options.'kafka.bootstrap.servers'")
@@ -284,6 +304,7 @@ def _decode(table: Settings, base: Path) -> Decode:
     kind = table.choice("format", DECODE_FORMATS)
     maps = table.any("maps") or ()
     registry = table.table("registry")
+    url, user_info = _registry(registry) if registry else (None, None)
     made = Decode(
         format=kind,
         schema=_optional_path(table, "schema", base),
@@ -292,11 +313,12 @@ def _decode(table: Settings, base: Path) -> Decode:
             "header", ("none", "confluent"), "none" if kind in ("json", "none") else "confluent"
         ),
         registry_directory=_optional_path(registry, "directory", base),
-        registry_url=(registry.text("url", "") or None) if registry else None,
+        registry_url=url,
         message=table.text("message", "") or None,
         key=_key(table.table("key")),
         maps=tuple([maps] if isinstance(maps, str) or callable(maps) else maps),
         mapped_schema=_optional_path(table, "mapped_schema", base),
+        registry_user_info=user_info,
     )
     if registry:
         registry.finish()
@@ -314,9 +336,24 @@ def _decode(table: Settings, base: Path) -> Decode:
     return made
 
 
+def _registry(table: Settings) -> tuple[str | None, str | None]:
+    """Return the registry's URL, and the user and password for it."""
+    text, user_info = table.secret("url"), table.secret("user_info")
+    if user_info is not None and ":" not in user_info:
+        raise ProjectError(f"{table.where}: user_info: `user:password` is needed")
+    if text is None:
+        if user_info is not None:
+            raise ProjectError(f"{table.where}: user_info without `url`")
+        return None, None
+    url, in_url = split_url(text, table.where)
+    if in_url is not None and user_info is not None:
+        raise ProjectError(f"{table.where}: the user is in `url` and in `user_info`")
+    return url, user_info or in_url
+
+
 def _optional_path(table: Settings | None, key: str, base: Path) -> str | None:
     text = table.text(key, "") if table else ""
-    return _path(base, text) if text else None
+    return local_directory(base, text) if text else None
 
 
 def _key(table: Settings | None) -> Key | None:
@@ -376,6 +413,8 @@ def _sink(table: Settings, base: Path) -> Sink:
         options=table.options("options"),
     )
     table.finish()
+    check_name(made.name, table.where)
+    check_topics([t for t in (made.topic, made.options.get("dead_letter_topic")) if t], table.where)
     if kind in TABLE_TYPES and not made.path:
         raise table.wrong("path", None, "the directory of the table")
     if kind == "topic" and not made.topic:
@@ -420,7 +459,7 @@ def _metrics(table: Settings | None) -> dict[str, Any]:
     if table is None:
         return {"prometheus_port": None, "max_lag_records": None}
     made = {
-        "prometheus_port": table.optional_integer("prometheus_port"),
+        "prometheus_port": table.optional_integer("prometheus_port", 65_535),
         "max_lag_records": table.optional_integer("max_lag_records"),
     }
     table.finish()
@@ -448,7 +487,37 @@ def _check(project: Project, where: str) -> None:
     sessions = [each for each in project.transforms if each.sessions]
     if sessions and project.watermark is None:
         raise ProjectError(f"{where}: transform {sessions[0].name!r} needs a [watermark]")
-    paths = [each.path for each in project.sinks if each.path]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise ProjectError(f"{where}: two sinks write to {path}")
+    check_apart(places(project), where)
+    check_iceberg({s.name: s.options for s in project.sinks if s.type == "iceberg"}, where)
+    for sink in project.sinks:
+        _check_loop(project, sink, where)
+
+
+def places(project: Project) -> list[Place]:
+    """Return the directories that a project reads and writes."""
+    found = [Place("the state directory", project.state)]
+    if project.source.path is not None:
+        found.append(Place("the source's path", project.source.path, is_log=True))
+    for sink in project.sinks:
+        if sink.path is not None:
+            found.append(Place(f"the path of sink {sink.name!r}", sink.path, sink.type == "topic"))
+    if project.dead_letters.path is not None:
+        found.append(Place("the path of the dead letters", project.dead_letters.path))
+    return found
+
+
+def _check_loop(project: Project, sink: Sink, where: str) -> None:
+    """Refuse a sink whose records the pipeline would read again."""
+    if sink.type != "topic" or sink.path not in (None, project.source.path):
+        return
+    servers = "kafka.bootstrap.servers"
+    given = {name.lower(): text for name, text in sink.options.items()}
+    own = {name.lower(): text for name, text in project.source.options.items()}
+    if given.get(servers, own.get(servers)) != own.get(servers):
+        return
+    for topic in (sink.topic, sink.options.get("dead_letter_topic")):
+        if topic in project.source.topics:
+            raise ProjectError(
+                f"{where}: sink {sink.name!r} writes to the topic {topic!r}, which the pipeline "
+                "reads: it would never end"
+            )

@@ -8,9 +8,9 @@ schema says nullable, and else an error.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -25,6 +25,20 @@ PRIMITIVES = (
 )  # fmt: skip
 _BITS = {"long": 64, "integer": 32, "short": 16, "byte": 8}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_FLOAT_LIMIT = (2.0 - 2.0**-24) * 2.0**127
+"""The smallest number that a float of 32 bits rounds to infinity."""
+
+
+class WrittenFloat(float):
+    """A number of a text, which remembers its digits for a decimal column."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +154,17 @@ def _loose(kind: Type) -> Type:
             return all_nullable(kind)
         case _:
             return kind
+
+
+def has_decimal(kind: Type) -> bool:
+    """Whether a value of the type contains a decimal."""
+    match kind:
+        case Primitive(name):
+            return name == "decimal"
+        case Array(inner, _) | Map(inner, _):
+            return has_decimal(inner)
+        case Struct(fields):
+            return any(has_decimal(each.type) for each in fields)
 
 
 def ddl(kind: Type) -> str:
@@ -319,10 +344,21 @@ def _wrong(value: Any, path: str, wanted: str) -> DecodeError:
 
 def _string(value: Any, path: str) -> str:
     if isinstance(value, str):
-        return value
+        if value.isascii() or _is_text(value):
+            return value
+        raise _wrong(value, path, "string (a lone surrogate is no character)")
     if isinstance(value, UUID):
         return str(value)
     raise _wrong(value, path, "string")
+
+
+def _is_text(value: str) -> bool:
+    """Whether UTF-8 can hold `value`. JSON may contain half of a surrogate pair, as `\\ud83d`."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _integer(name: str) -> Conform:
@@ -345,6 +381,13 @@ def _double(value: Any, path: str) -> float:
     raise _wrong(value, path, "double")
 
 
+def _float(value: Any, path: str) -> float:
+    found = _double(value, path)
+    if _FLOAT_LIMIT <= abs(found) < math.inf:
+        raise _wrong(value, path, "float")  # Arrow would make an infinity of it
+    return found
+
+
 def _boolean(value: Any, path: str) -> bool:
     if isinstance(value, bool):
         return value
@@ -357,7 +400,7 @@ def _binary(value: Any, path: str) -> bytes:
     if isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
-        except binascii.Error:
+        except ValueError:  # binascii.Error, and a bare ValueError for letters beyond ASCII
             pass
     raise _wrong(value, path, "binary (base64 in text)")
 
@@ -373,9 +416,12 @@ def _timestamp(value: Any, path: str) -> datetime.datetime:
             return _EPOCH + datetime.timedelta(milliseconds=value)
         else:
             raise _wrong(value, path, "timestamp")
+        if found.utcoffset() is None:
+            return found.replace(tzinfo=datetime.UTC)
+        # In UTC the time may be in the year 0 or 10000, which no column holds.
+        return found.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         raise _wrong(value, path, "timestamp") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
 
 
 def _date(value: Any, path: str) -> datetime.date:
@@ -391,20 +437,32 @@ def _date(value: Any, path: str) -> datetime.date:
     raise _wrong(value, path, "date")
 
 
+def _number_text(value: float) -> str:
+    """Return the number as it was written, or a float's shortest text."""
+    return value.text if isinstance(value, WrittenFloat) else repr(value)
+
+
 def _decimal(precision: int, scale: int) -> Conform:
     def check(value: Any, path: str) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | str | Decimal | float):
             raise _wrong(value, path, f"decimal({precision},{scale})")
         try:
-            # Use a float's shortest text, which is the number in the JSON.
-            exact = Decimal(repr(value) if isinstance(value, float) else value)
+            exact = Decimal(_number_text(value) if isinstance(value, float) else value)
         except InvalidOperation:
             raise _wrong(value, path, f"decimal({precision},{scale})") from None
-        _, digits, exponent = exact.normalize().as_tuple()
-        fits = isinstance(exponent, int) and -exponent <= scale
-        if not fits or not exact.is_finite() or len(digits) + int(exponent) > precision - scale:
+        # No arithmetic: it would round to the context's 28 digits, or overflow.
+        sign, figures, exponent = exact.as_tuple()
+        if not isinstance(exponent, int):
+            raise _wrong(value, path, f"decimal({precision},{scale})")  # not a number, or infinite
+        digits = "".join(map(str, figures)).lstrip("0")
+        short = digits.rstrip("0")
+        exponent += len(digits) - len(short)
+        if not short:
+            return Decimal((sign, (0,), -scale))
+        if -exponent > scale or len(short) + exponent > precision - scale:
             raise _wrong(value, path, f"decimal({precision},{scale})")
-        return exact
+        padded = short + "0" * (exponent + scale)
+        return Decimal((sign, tuple(map(int, padded)), -scale))
 
     return check
 
@@ -422,7 +480,10 @@ def _map(value_of: Conform) -> Conform:
     def check(value: Any, path: str) -> list[tuple[str, Any]]:
         if not isinstance(value, Mapping):
             raise _wrong(value, path, "an object")
-        return [(str(key), value_of(each, f"{path}.{key}")) for key, each in value.items()]
+        return [
+            (_string(str(key), f"{path}: key"), value_of(each, f"{path}.{key}"))
+            for key, each in value.items()
+        ]
 
     return check
 
@@ -430,7 +491,7 @@ def _map(value_of: Conform) -> Conform:
 _PRIMITIVE: dict[str, Conform] = {
     "string": _string,
     "double": _double,
-    "float": _double,
+    "float": _float,
     "boolean": _boolean,
     "binary": _binary,
     "timestamp": _timestamp,

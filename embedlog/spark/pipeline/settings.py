@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.secrets import expanded, sounds_secret
 
 _DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -16,7 +17,7 @@ class Settings:
 
     def __init__(self, table: object, where: str) -> None:
         if not isinstance(table, Mapping):
-            raise ProjectError(f"{where}: a table is needed, found {table!r}")
+            raise ProjectError(f"{where}: a table is needed, found {type(table).__name__}")
         self._table = dict(table)
         self._asked: set[str] = set()
         self.where = where
@@ -34,17 +35,21 @@ class Settings:
             raise self.wrong(key, value, f"one of {', '.join(among)}")
         return value
 
-    def integer(self, key: str, default: int, minimum: int = 0) -> int:
-        """Return a whole number of at least `minimum`."""
+    def integer(
+        self, key: str, default: int, minimum: int = 0, maximum: int = (1 << 63) - 1
+    ) -> int:
+        """Return a whole number from `minimum` to `maximum`."""
         value = self._value(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
             raise self.wrong(key, value, f"a whole number from {minimum} on")
+        if value > maximum:
+            raise self.wrong(key, value, f"a whole number up to {maximum}")
         return value
 
-    def optional_integer(self, key: str) -> int | None:
+    def optional_integer(self, key: str, maximum: int = (1 << 63) - 1) -> int | None:
         """Return a whole number of at least 0, or None if the key is missing."""
         self._asked.add(key)
-        return self.integer(key, 0) if key in self._table else None
+        return self.integer(key, 0, maximum=maximum) if key in self._table else None
 
     def flag(self, key: str, default: bool) -> bool:
         value = self._value(key, default)
@@ -62,16 +67,29 @@ class Settings:
             raise self.wrong(key, value, "a list that is not empty")
         return tuple(found)
 
+    def secret(self, key: str) -> str | None:
+        """Return a text with the values of its environment variables; no error shows it."""
+        value = self._value(key, None)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ProjectError(f"{self.where}: {key}: a text is needed")
+        return value if value is None else expanded(value, f"{self.where}: {key}")
+
     def options(self, key: str) -> dict[str, str]:
-        """Return the options of a Spark format: texts, numbers and flags, all as text."""
+        """Return the options of a Spark format: texts, numbers and flags, all as text.
+
+        `${NAME}` in a text is the value of an environment variable.
+        """
         value = self._value(key, {})
         if not isinstance(value, Mapping):
-            raise self.wrong(key, value, "a table")
+            raise ProjectError(f"{self.where}: {key}: a table is needed")
         made = {}
         for name, each in value.items():
             if not isinstance(each, str | int | float):
-                raise self.wrong(f"{key}.{name}", each, "a text, a number or a flag")
-            made[str(name)] = str(each).lower() if isinstance(each, bool) else str(each)
+                raise ProjectError(
+                    f"{self.where}: {key}.{name}: a text, a number or a flag is needed"
+                )
+            text = str(each).lower() if isinstance(each, bool) else str(each)
+            made[str(name)] = expanded(text, f"{self.where}: {key}.{name}")
         return made
 
     def duration_ms(self, key: str, default: str | None = None) -> int:
@@ -104,6 +122,8 @@ class Settings:
     def wrong(self, key: str, value: object, wanted: str) -> ProjectError:
         if key not in self._table:
             return ProjectError(f"{self.where}: `{key}` is missing: {wanted}")
+        if sounds_secret(key):
+            return ProjectError(f"{self.where}: {key}: {wanted} is needed")
         return ProjectError(f"{self.where}: {key} = {value!r}: {wanted} is needed")
 
     def finish(self) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from embedlog.common import TopicPartition
-from embedlog.spark.access.log_access import LogAccess, open_access
+from embedlog.spark.access.log_access import open_access
 from embedlog.spark.options import SourceOptions
 from embedlog.spark.reading.planning import (
     checked_ranges,
@@ -21,13 +20,15 @@ from embedlog.spark.reading.planning import (
 )
 from embedlog.spark.reading.slices import read_slice
 
-Ranges = dict[TopicPartition, tuple[int, int]]
-
 BATCH_GROUP_PREFIX = "spark-kafka-relation"
 
 
 class BatchReader(DataSourceReader):
-    """One batch read, planned once for each `load()`."""
+    """One batch read, planned once for each `load()`.
+
+    Filters are not pushed down: Spark 4.3 keeps the pruned plan for every other scan of the same
+    DataFrame, so that a union of two filters, or a count after a filter, would lose rows.
+    """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -41,13 +42,8 @@ class BatchReader(DataSourceReader):
             starts = starting_positions(access, self._options, bounds, wanted)
             ends = ending_positions(access, self._options, bounds, wanted)
             ranges = checked_ranges(self._options, starts, ends, bounds, self._group)
-            ranges = self._chosen(access, ranges)
             access.pin({key: start for key, (start, _) in ranges.items()})
             return [InputPartition(part) for part in plan(access, self._options, ranges)]
-
-    def _chosen(self, _access: LogAccess, ranges: Ranges) -> Ranges:
-        """Return the part of `ranges` to read. A subclass applies filters here."""
-        return ranges
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if partition.value is None:

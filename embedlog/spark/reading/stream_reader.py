@@ -26,8 +26,14 @@ from embedlog.common import TopicPartition
 from embedlog.errors import DirectoryLocked
 from embedlog.runtime import real_runtime
 from embedlog.spark.access.log_access import LogAccess, open_access
-from embedlog.spark.errors import IllegalArgument, added_late, offset_changed, partitions_deleted
-from embedlog.spark.offsets import Positions, from_json, limited, to_json
+from embedlog.spark.errors import (
+    IllegalArgument,
+    added_late,
+    offset_changed,
+    partitions_deleted,
+    topic_made_anew,
+)
+from embedlog.spark.offsets import Positions, from_json, id_number, id_numbers, limited, to_json
 from embedlog.spark.options import Offsets, SourceOptions, Word
 from embedlog.spark.reading.planning import available, plan, starting_positions, subscribed
 from embedlog.spark.reading.slices import read_slice
@@ -44,10 +50,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._group = options.group_id or options.group_id_prefix or STREAM_GROUP_PREFIX
         self._access: LogAccess | None = None
         self._initial: Positions | None = None
+        self._initial_ids: dict[str, bytes] = {}
         self._is_pinned = False
         """Whether `latestOffset` has planned the first batch, which pins the initial offset."""
-        self._target: Positions | None = None
-        """Where a query with the trigger AvailableNow ends."""
+        self._target: tuple[Positions, dict[str, bytes]] | None = None
+        """Where a query with the trigger AvailableNow ends, and the ids of its topics."""
         self._last_trigger_ms: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -60,9 +67,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             access = self._log()
             wanted = subscribed(access, self._options.subscription)
+            self._initial_ids = access.topic_ids(wanted)
             bounds = access.bounds(wanted)
             self._initial = starting_positions(access, self._options, bounds, wanted)
-        return to_json(self._initial)
+        return to_json(self._initial, self._initial_ids)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         rows_max = self._options.max_offsets_per_trigger
@@ -70,7 +78,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """End the query where the log ends at this moment."""
-        self._target = self._ends()
+        self._target = self._ends_and_ids()
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
@@ -78,23 +86,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the next batch ends.
 
         Raises:
-            DataLoss: a partition ends before `start`, and losses are not tolerated.
+            DataLoss: a partition ends before `start`, or a topic was made anew, and losses are not
+                tolerated.
         """
         begin = from_json(start)
         if not self._is_pinned:
             self._is_pinned = True
             if self._moves and self._initial is not None and begin == self._initial:
-                return to_json(begin)
-        ends = self._ends() if self._target is None else self._target
+                return to_json(begin, self._initial_ids)
+        ends, ids = self._ends_and_ids() if self._target is None else self._target
         begin.update(self._appeared(begin, ends))
         # Only a recreated partition may end before `begin`. Leave out partitions that no longer
         # exist: this difference makes Spark plan a batch, and `partitions` reports them.
         ends = {key: max(end, begin.get(key, end)) for key, end in ends.items()} | self._cut(begin)
+        self._check_ids(start, ids)
         if self._waits_for_more(begin, ends):
             return start
         if isinstance(limit, ReadMaxRows):
             ends = limited(begin, ends, limit.max_rows)
-        return to_json(ends)
+        return to_json(ends, ids)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where the log ends, for `lastProgress`."""
@@ -109,6 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin, until = from_json(start), from_json(end)
         access = self._log()
         bounds = access.bounds(until)
+        ids = access.topic_ids(bounds)
         begin.update(self._first_offsets(set(until) - set(begin), bounds))
         gone = sorted(set(begin) - set(bounds))
         if gone and self._options.fail_on_data_loss:
@@ -120,6 +131,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first = begin[key]
             if last < first and self._options.fail_on_data_loss:
                 raise offset_changed(key, first, last)
+        for offsets in (start, end):
+            self._check_ids(offsets, ids)
+        for key, last in until.items():
+            if key not in bounds:
+                continue
+            first = begin[key]
             found = available(
                 self._options, key, (first, max(first, last)), bounds[key], self._group
             )
@@ -152,10 +169,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._access = open_access(self._options)
         return self._access
 
+    def _check_ids(self, offsets: dict[str, Any], ids: Mapping[str, bytes]) -> None:
+        """Raise DataLoss if a topic of `offsets` was made anew, and losses are not tolerated.
+
+        Offsets of the connector, and of versions that kept no ids, are taken as they are.
+        """
+        for topic, number in id_numbers(offsets).items():
+            known = ids.get(topic)
+            if known is not None and id_number(known) != number and self._options.fail_on_data_loss:
+                raise topic_made_anew(topic)
+
     def _ends(self) -> Positions:
+        return self._ends_and_ids()[0]
+
+    def _ends_and_ids(self) -> tuple[Positions, dict[str, bytes]]:
         access = self._log()
         wanted = subscribed(access, self._options.subscription)
-        return {key: end for key, (_, end) in access.bounds(wanted).items()}
+        ids = access.topic_ids(wanted)
+        return {key: end for key, (_, end) in access.bounds(wanted).items()}, ids
 
     def _cut(self, begin: Positions) -> Positions:
         """Return the ends of partitions that end before `begin`: their topics were recreated.

@@ -47,7 +47,7 @@ class SinkOptions:
     level: int | None = None
     batch_size: int = BATCH_SIZE
     commit_timeout_ms: int = COMMIT_TIMEOUT_MS
-    producer: dict[str, str] = field(default_factory=dict)
+    producer: dict[str, str] = field(default_factory=dict, repr=False)
     """Settings of Kafka's producer, without "kafka."."""
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("pyspark")
+pytest.importorskip("deltalake")
 
 import pyarrow as pa
 import pyarrow.parquet as pq

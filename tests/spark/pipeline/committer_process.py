@@ -8,6 +8,7 @@ Prints `ready`, then the number of each committed batch. Does the tasks' work it
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 
@@ -24,10 +25,14 @@ REPLACED_EVERY = 4
 """One batch in this many removes the earlier files and writes their rows again."""
 
 
-def open_table(kind: str, path: str) -> TableFormat:
+def open_table(
+    kind: str, path: str, reached: Callable[[str], None] = lambda step: None
+) -> TableFormat:
     if kind == "delta":
-        return DeltaFormat(path)
-    return IcebergFormat(path, {}) if kind == "iceberg" else ManifestTable(path)
+        return DeltaFormat(path, reached=reached)
+    if kind == "iceberg":
+        return IcebergFormat(path, {}, reached=reached)
+    return ManifestTable(path, reached=reached)
 
 
 def stage(table: TableFormat, key: CommitKey, numbers: list[int]) -> DataFile:

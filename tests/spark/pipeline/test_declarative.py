@@ -9,8 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parents[3]
 

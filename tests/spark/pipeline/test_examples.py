@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 import embedlog
 from embedlog.cli import main
 from embedlog.spark.pipeline import load

@@ -15,8 +15,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+pytest.importorskip("fastavro")
+pytest.importorskip("google.protobuf")
+pytest.importorskip("grpc_tools")
+pytest.importorskip("jsonschema")
+
 from embedlog.spark.pipeline.decode import confluent
-from embedlog.spark.pipeline.decode.confluent import RegistryUnavailable
+from embedlog.spark.pipeline.decode.registry import RegistryUnavailable
 from embedlog.spark.pipeline.decode.rows import Decoded, RowDecoder
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.schema import columns_ddl

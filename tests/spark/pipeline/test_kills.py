@@ -15,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pyspark")
+pytest.importorskip("deltalake")
+pytest.importorskip("pyiceberg")
+
 from embedlog.spark.pipeline.kit import table_rows
 from tests.spark.pipeline.committer_process import APP, open_table
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("pyspark")
+
 from embedlog.spark.pipeline.kit import table_rows
 
 

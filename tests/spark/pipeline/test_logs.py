@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 import embedlog
 from embedlog.spark.pipeline import load, read_table
+from embedlog.spark.pipeline.errors import ReplayRefused
 from embedlog.spark.pipeline.project import Project
 from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange
 from embedlog.spark.pipeline.running.runner import Runner
@@ -102,6 +105,46 @@ def test_a_project_moves_to_the_wire_with_its_state(spark: Any, tmp_path: Path) 
             assert ids(tmp_path / "tables/orders") == good(0, 60)
         letters = read_table(tmp_path / "tables/orders", dead_letters=True).to_arrow()
         assert plain(letters.to_pylist(), "offset") == [(n // 2,) for n in range(0, 60, 10)]
+
+
+@pytest.mark.timeout(300)  # many jobs
+def test_a_replay_ends_where_the_stream_is_whatever_came_since(spark: Any, tmp_path: Path) -> None:
+    """New partitions, new records and another topic of the project belong to the next run."""
+    table = tmp_path / "tables/orders"
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("orders", 2)
+        cluster.create_topic("more", 1)
+        produce(cluster, 0, 20)
+        Runner(spark, project(tmp_path)).run()
+        with cluster.admin() as admin:
+            admin.create_partitions({"orders": 3}).check()
+        with cluster.producer() as producer:
+            for partition in (0, 2):
+                producer.send("orders", b'{"id": 99}', partition=partition).result()
+        made = project(tmp_path, source={"topics": ["orders", "more"], "path": "log"})
+        replayer = Replayer(spark, made)
+        now_ms = str(int(time.time() * 1000) + 60_000)
+        for wanted, count in (
+            (ReplayRange(), 20),
+            (ReplayRange(from_offsets='{"orders":{"0":5}}'), 5),
+            (ReplayRange(from_time="0"), 20),
+            (ReplayRange(from_time=now_ms), 0),
+            (ReplayRange(keys=("3",)), 1),
+        ):
+            assert replayer.replay(wanted).read == count, wanted
+            assert ids(table) == good(0, 20)
+        assert replayer.redrive().read == 2
+        for offsets in ('{"orders":{"2":0}}', '{"orders":{"0":11}}', '{"more":{"0":0}}'):
+            with pytest.raises(ReplayRefused, match="is behind the stream"):
+                replayer.replay(ReplayRange(from_offsets=offsets))
+        Runner(spark, project(tmp_path)).run()
+        assert ids(table) == [*good(0, 20), 99, 99]
+        with cluster.admin() as admin:
+            admin.delete_topics(["orders"]).check()
+        cluster.create_topic("orders", 2)
+        produce(cluster, 0, 40)
+        with pytest.raises(ReplayRefused, match="'orders' was deleted and made again"):
+            Replayer(spark, project(tmp_path))
 
 
 @pytest.mark.timeout(300)  # a busy machine may need long to start a JVM

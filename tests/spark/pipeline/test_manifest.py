@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import make_directory, parent
 from embedlog.spark.pipeline.errors import TableConflict
 from embedlog.spark.pipeline.tables.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
 from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, CommitKey, DataFile, sweep
@@ -15,7 +16,10 @@ from embedlog.testing.sim_files import SimulatedCrash
 
 
 def staged(table: ManifestTable, key: CommitKey, name: str, part: str = "rows") -> DataFile:
-    return DataFile(f"{table.path}/data/{key.directory}/{name}.parquet", 1, 10, part)
+    path = f"{table.path}/data/{key.directory}/{name}.parquet"
+    make_directory(table.runtime.files, parent(path), sync=True)
+    table.runtime.files.open(path, create=True).close()
+    return DataFile(path, 1, 10, part)
 
 
 def names(table: ManifestTable, part: str = "rows") -> list[str]:

@@ -7,6 +7,9 @@ from urllib.request import urlopen
 
 import pytest
 
+pytest.importorskip("pyspark")
+pytest.importorskip("prometheus_client")
+
 from embedlog.spark.pipeline.batch.report import BatchReport, Totals
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics, lag, parse_progress

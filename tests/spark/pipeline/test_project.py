@@ -52,6 +52,19 @@ def test_a_toml_file_and_a_python_file_say_the_same(tmp_path: Path) -> None:
     assert found.state == str(tmp_path / ".pipeline/orders")
 
 
+def sinks(*paths: str) -> list[dict[str, Any]]:
+    return [{"name": n, "type": "parquet", "path": p} for n, p in zip("ab", paths, strict=False)]
+
+
+def to_topic(topic: str, **more: Any) -> dict[str, Any]:
+    return {"name": "t", "type": "topic", "topic": topic, **more}
+
+
+def iceberg(name: str) -> dict[str, Any]:
+    options = {"catalog.type": "rest", "catalog.uri": "http://localhost"}
+    return {"name": name, "type": "iceberg", "path": name, "options": options}
+
+
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
@@ -72,6 +85,34 @@ def test_a_toml_file_and_a_python_file_say_the_same(tmp_path: Path) -> None:
         ({"sink": [{"name": "a", "type": "parquet", "path": "s3://b"}]}, "s3:// is not"),
         ({"sink": [{"name": "a", "type": "parquet", "path": "p", "mode": "scd1"}]}, "`keys`"),
         ({"sink": [{"name": "a", "type": "console", "from": "b"}]}, "no transform gives"),
+        ({"sink": [{"name": "a", "type": "parquet", "path": "s3a:/b"}]}, "s3a:// is not"),
+        ({"sink": [{"name": "a", "type": "parquet", "path": "dbfs:b"}]}, "dbfs:// is not"),
+        ({"sink": [{"name": "a", "type": "parquet", "path": "a\0b"}]}, "not a path"),
+        ({"sink": sinks("out", "./out/../out")}, "sink 'b' is also the path of sink 'a'"),
+        ({"sink": sinks("out", "link")}, "sink 'b' is also the path of sink 'a'"),
+        ({"sink": sinks("out", "out/inner")}, "sink 'b' .* is inside of the path of sink 'a'"),
+        ({"sink": sinks("link/inner", "out")}, "sink 'a' .* is inside of the path of sink 'b'"),
+        ({"sink": sinks("state")}, "sink 'a' is also the state directory"),
+        ({"sink": sinks("state/tables")}, "inside of the state directory"),
+        ({"sink": sinks("log")}, "sink 'a' is also the source's path"),
+        ({"sink": sinks("log/t-0")}, "inside of the source's path"),
+        ({"sink": sinks(".")}, "state directory .* is inside of the path of sink 'a'"),
+        ({"sink": sinks("out"), "dead_letters": {"path": "out"}}, "dead letters is also"),
+        ({"sink": [to_topic("orders")]}, "topic 'orders', which the pipeline reads"),
+        ({"sink": [to_topic("orders", path="./log")]}, "which the pipeline reads"),
+        ({"sink": [to_topic("a", options={"dead_letter_topic": "orders"})]}, "pipeline reads"),
+        ({"sink": [to_topic("a.*")]}, "'a.\\*' is no topic's name"),
+        ({"sink": [to_topic("a", options={"dead_letter_topic": "a,b"})]}, "no topic's name"),
+        ({"source": {"topics": ["a.*"], "path": "x"}}, "'a.\\*' is no topic's name"),
+        ({"source": {"topics": ["a,b"], "path": "x"}}, "'a,b' is no topic's name"),
+        ({"source": {"topics": ["a", "a"], "path": "x"}}, "'a' comes twice"),
+        ({"pipeline": {"name": "../../x"}}, "name = '../../x'"),
+        ({"pipeline": {"name": ".."}}, "name = '..'"),
+        ({"pipeline": {"name": "x" * 101}}, "100 bytes are allowed"),
+        ({"sink": [{"name": "a/b", "type": "console"}]}, "name = 'a/b'"),
+        ({"metrics": {"prometheus_port": 99_999}}, "prometheus_port = 99999.* up to 65535"),
+        ({"metrics": {"prometheus_port": True}}, "prometheus_port = True"),
+        ({"sink": [iceberg("a"), iceberg("b")]}, "'a' and 'b' write to one table"),
         ({"trigger": {}}, "either available_now"),
         ({"trigger": {"every": "10 parsecs"}}, "a time such as"),
         ({"watermark": {"column": "a", "delay": "5"}}, "a time such as"),
@@ -84,8 +125,25 @@ def test_a_toml_file_and_a_python_file_say_the_same(tmp_path: Path) -> None:
 def test_what_cannot_work_is_refused_with_its_place(
     tmp_path: Path, tables: dict[str, Any], message: str
 ) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
     with pytest.raises(ProjectError, match=message):
         project(tmp_path, **tables)
+
+
+def test_places_and_topics_that_are_apart_are_taken(tmp_path: Path) -> None:
+    other = {"kafka.bootstrap.servers": "elsewhere:9092"}
+    made = project(
+        tmp_path,
+        sink=[
+            *sinks("out", "out2"),
+            to_topic("orders", path="other log"),
+            {**to_topic("orders", options=other), "name": "far"},
+            {**to_topic("bills"), "name": "near"},
+        ],
+        dead_letters={"path": "letters"},
+    )
+    assert [each.path for each in made.sinks[:2]] == [str(tmp_path / p) for p in ("out", "out2")]
 
 
 def test_a_file_that_is_no_project_is_refused_by_its_name(tmp_path: Path) -> None:
@@ -106,3 +164,14 @@ def test_functions_are_found_in_files_and_modules(tmp_path: Path) -> None:
     for wrong in ("functions.py:triple", "functions.py", "no_such_module:f", "gone.py:f"):
         with pytest.raises(ProjectError, match=wrong.partition(":")[0]):
             resolve(wrong, str(tmp_path))
+
+
+def test_a_new_version_beside_a_project_needs_directories_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    from embedlog.spark.pipeline.running.replay import Replayer
+
+    made = project(tmp_path)
+    for into, message in (("tables", "sink 'orders'"), ("log", "source's path"), ("s3a:/x", "s3a")):
+        with pytest.raises(ProjectError, match=message):
+            place = into if ":" in into else str(tmp_path / into)
+            Replayer(None, made, into=place)  # type: ignore[arg-type]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, QualityFailed
 from embedlog.spark.pipeline.kit import KilledError

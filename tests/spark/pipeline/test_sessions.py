@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from embedlog.spark.pipeline.kit import PipelineKit
 from tests.spark.pipeline.support import START_MS, plain, project
 

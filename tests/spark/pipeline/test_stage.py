@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("pyspark")
+
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.tables.stage import close_stage, make_durable, new_file, open_stage
 from embedlog.spark.pipeline.tables.table import CommitKey, sweep
+from embedlog.spark.pipeline.tables.task_files import TaskFiles, give_places
 
 KEY = CommitKey("q", 3)
 ROWS = pa.table({"n": [1, 2]})
@@ -66,3 +70,18 @@ def test_a_driver_that_died_while_it_closed_is_cleaned_up_after(tmp_path: Path) 
     Path(stage).rename(stage.replace(".staging", ".closed"))
     assert sweep(str(tmp_path), KEY.app, after=-1) == 1
     assert files(tmp_path) == {str(tmp_path / "kept.parquet")}
+
+
+def test_a_partition_of_any_text_has_a_directory(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    texts = ["x" * 1000, "x" * 1000 + "y", "\U0001f600" * 100, "../..", "", None, "a/b\0c"]
+    stage = open_stage(str(table), KEY.directory)
+    task = TaskFiles(stage, ("../name",))
+    task.write(pa.RecordBatch.from_pydict({"../name": pa.array(texts)}))
+    placed = give_places(task.finish(), stage, str(table), KEY)
+    found = [pq.read_table(each.path, partitioning=None).to_pylist() for each in placed]
+    assert {rows[0]["../name"] for rows in found} == set(texts)
+    assert files(tmp_path) == {each.path for each in placed}
+    assert {each.relative_to(table / "data").parts[0] for each in map(Path, files(table))} == {
+        KEY.directory
+    }

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.commands.sample import SampleRecord, as_frame
@@ -112,6 +114,35 @@ def test_a_batch_that_was_ended_anywhere_is_in_the_table_once(
         batches.run_records(records)
     expected = [(1,), (2,), (3,), *((10 + number,) for number in range(len(steps)))]
     assert plain(rows(kind, tmp_path / "table"), "id") == expected
+
+
+@pytest.mark.parametrize("sequence", [None, "amount"])
+def test_a_key_that_moved_to_a_new_partition_ends_with_its_newer_change(
+    spark: Any, tmp_path: Path, sequence: str | None
+) -> None:
+    own = {} if sequence is None else {"sequence_by": sequence}
+    sinks = [
+        {"name": mode, "type": "parquet", "path": mode, "mode": mode, "keys": ["id"], **own}
+        for mode in ("scd1", "scd2")
+    ]
+    batches = Batches(spark, project(tmp_path, sink=sinks))
+    # Within a partition offsets decide, also against the records' times.
+    late = [
+        record(50, {"id": 1, "amount": 1}, at_s=20),
+        record(51, {"id": 1, "amount": 1}, at_s=10),
+    ]
+    batches.run_records(late)
+    batches.run_records([record(0, {"id": 1, "amount": 1}, partition=1, at_s=30)])
+    batches.run_records([record(1, {"id": 1, "amount": 1}, partition=2, at_s=25)])
+    assert plain(rows("parquet", tmp_path / "scd1"), "_partition", "_offset") == [(1, 0)]
+    history = rows("parquet", tmp_path / "scd2")
+    history.sort(key=lambda row: (row["_valid_from"], row["_valid_to"] or row["_valid_from"]))
+    found = [(row["_partition"], row["_offset"], row["_is_current"]) for row in history]
+    assert sorted(found) == [(0, 50, False), (0, 51, False), (1, 0, True), (2, 1, False)]
+    assert found[-1] == (1, 0, True)
+    if sequence is None:
+        for row in history:
+            assert row["_valid_to"] is None or row["_valid_from"] <= row["_valid_to"]
 
 
 class KilledError(Exception):
@@ -251,6 +282,27 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
         letters = read_table(holder, dead_letters=True).to_arrow().to_pylist()
         assert plain(letters, "offset", "attempt") == [(2, attempt)]
     assert plain(rows(kind, table), "id", "amount") == [(1, 1.0), (2, 2.0)]
+
+
+def test_a_row_that_an_output_rule_rejected_is_not_decoded_as_a_record(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Its letter has the record's coordinates, but the row's JSON as its value."""
+    whole = project(
+        tmp_path,
+        transform=[{"name": "t", "sql": "SELECT *, id * 10 AS id10 FROM input"}],
+        rule=[{"name": "small", "expect": "id10 < 20", "action": "drop", "on": "output"}],
+        sink=[{"name": "o", "type": "parquet", "path": "table"}],
+    )
+    batches = Batches(spark, whole)
+    batches.run((1, 1.0), (2, 2.0))
+    before = read_table(tmp_path / "table", dead_letters=True).to_arrow().to_pylist()
+    assert plain(before, "error_stage", "offset", "partition") == [("output", 1, 0)]
+    without = project(tmp_path, sink=[{"name": "o", "type": "parquet", "path": "table"}])
+    for each in (whole, without):
+        assert batches.replayer(project=each).redrive().read == 0
+    assert read_table(tmp_path / "table", dead_letters=True).to_arrow().to_pylist() == before
+    assert plain(rows("parquet", tmp_path / "table"), "id") == [(1,)]
 
 
 @pytest.mark.parametrize("step", ["other: staged", "orders: staged", "other: committed"])

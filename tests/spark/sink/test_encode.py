@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
 
 import numpy as np
 import pyarrow as pa

@@ -1,6 +1,6 @@
 """Dead letters: records that could not be written, each with the reason and its coordinates.
 
-error_stage error_rule error      the reason
+error_stage error_rule error      the reason; the stage of a rule on the output is `output`
 key value headers                 the record as it came (for a rule on the output: the row as JSON)
 topic partition offset timestamp  the record's coordinates
 attempt                           count of attempts

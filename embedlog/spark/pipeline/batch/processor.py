@@ -7,12 +7,15 @@ every table gets every batch once; `sinks.topics` explains what topics get.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 
 from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.evaluate import Evaluator, Outcome
 from embedlog.spark.pipeline.batch.report import BatchReport
 from embedlog.spark.pipeline.batch.watermark import WatermarkFile
+from embedlog.spark.pipeline.batch.written import WrittenFile
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
 from embedlog.spark.pipeline.sinks.replacing import ReplayScope
 from embedlog.spark.pipeline.sinks.topics import write_console, write_topic
@@ -25,7 +28,7 @@ from embedlog.spark.pipeline.sinks.write import (
 )
 from embedlog.spark.pipeline.tables.manifest import ONE_TIME, ManifestTable
 from embedlog.spark.pipeline.tables.one_time import at_work, sweep_dead
-from embedlog.spark.pipeline.tables.table import CommitKey, TableFormat, sweep
+from embedlog.spark.pipeline.tables.table import CommitKey, TableFormat, sweep_uncommitted
 
 
 class BatchProcessor:
@@ -37,6 +40,7 @@ class BatchProcessor:
         """Called with the name of each step; a test raises in it to end the work."""
         self._evaluator = Evaluator(project)
         self._watermark = WatermarkFile(project.state)
+        self._written = WrittenFile(project.state)
         self._tables = {
             sink.name: open_table(sink, reached)
             for sink in project.sinks
@@ -58,7 +62,7 @@ class BatchProcessor:
             QualityFailed: a row broke a rule with the action `fail`; nothing was written.
         """
         if key.app.startswith(ONE_TIME):
-            with at_work(self._all_tables(), key.app):
+            with at_work(self.all_tables(), key.app):
                 return self._run(records, key, scope)
         self._sweep(key.app)
         try:
@@ -104,11 +108,13 @@ class BatchProcessor:
         for sink in sinks:
             rows = outcome.views[transforms.source_of(self.project, sink.source)]
             work = TableWrite(rows, key, scope, letters if sink is holder else None)
+            if scope is None:
+                work = work._replace(note=partial(self._written.note, key, sink.name))
             count = self._write_sink(sink, work, outcome.failed if report.dead else None)
             if count < 0:
                 report.repeated.append(sink.name)
-            else:
-                report.written[sink.name] = count
+                count = self._written.noted(key, sink.name)
+            report.written[sink.name] = count
         if holder is None and letters is not None:
             work = TableWrite(letters, key, scope, letters)
             write_letters(self.dead_letter_table, work, self._reached)
@@ -141,13 +147,14 @@ class BatchProcessor:
     def table(self, sink: str) -> TableFormat:
         return self._tables[sink]
 
-    def _all_tables(self) -> list[TableFormat]:
+    def all_tables(self) -> list[TableFormat]:
+        """Return the tables of all sinks and of the dead letters."""
         return [*self._tables.values(), self.dead_letter_table]
 
     def _sweep(self, app: str) -> None:
         """Remove files that earlier runs of `app`, and dead replays, staged and did not commit."""
-        for table in self._all_tables():
+        for table in self.all_tables():
             if app not in self._swept:
-                sweep(table.path, app, after=table.version_of(app))
+                sweep_uncommitted(table, app)
             sweep_dead(table)
         self._swept.add(app)

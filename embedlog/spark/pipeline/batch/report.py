@@ -19,13 +19,13 @@ class BatchReport:
     broken: dict[str, int] = field(default_factory=dict)
     """Rule -> rows that broke it."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Stage (decode, schema, map, key, rule, late) -> its dead letters."""
+    """Stage (decode, schema, map, key, rule, late, output) -> its dead letters."""
     written: dict[str, int] = field(default_factory=dict)
     """Sink -> rows of this batch in it; for upserts, the changes applied."""
     newest_ms: int = -1
     """The greatest timestamp of the batch's records, in ms."""
     repeated: list[str] = field(default_factory=list)
-    """Sinks that had this batch before."""
+    """Sinks that had this batch before; `written` has the stored counts of their rows."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from embedlog.spark.pipeline.columns import BROKEN
+from embedlog.spark.pipeline.columns import BROKEN, OUTPUT
 from embedlog.spark.pipeline.project import Rule
 
 
@@ -28,7 +28,7 @@ def judge(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
         if rule.action != "drop":
             continue
         reason = f.struct(
-            f.lit("rule").alias("stage"),
+            f.lit(OUTPUT if rule.on == "output" else "rule").alias("stage"),
             f.lit(rule.name).alias("rule"),
             f.lit(f"not fulfilled: {rule.expect}").alias("message"),
         )

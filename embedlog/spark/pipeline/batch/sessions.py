@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from embedlog.spark.pipeline.batch.watermark import Marks, event_ms
 from embedlog.spark.pipeline.project import SessionSettings, Watermark
 from embedlog.spark.pipeline.tables.manifest import ManifestTable
-from embedlog.spark.pipeline.tables.table import CommitKey
+from embedlog.spark.pipeline.tables.table import CommitKey, sweep_uncommitted
 from embedlog.spark.pipeline.tables.task_files import stage
 
 _TIME, _SESSION = "_event_time", "_session"
@@ -59,6 +59,7 @@ class SessionState:
         def keep() -> None:
             if self._table.version_of(key.app) >= key.version:
                 return
+            sweep_uncommitted(self._table, key.app)
             staged = stage(still_open, self._table.path, key, part=_part(key, key.version))
             kept = (_part(key, before), _part(key, key.version))
             gone = [
@@ -68,7 +69,7 @@ class SessionState:
                 for file in self._table.files(part)
             ]
             noted = {"app": key.app, "version": key.version, "before": before}
-            self._table.commit(key, staged, gone, noted)
+            self._table.commit(key, staged, gone, properties=noted)
 
         return closed, keep
 

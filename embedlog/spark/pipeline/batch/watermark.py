@@ -57,7 +57,7 @@ def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) ->
     """Set `_error` of rows that are late or have no event time."""
     time = event_ms(watermark)
     is_good = f.col("_error").isNull() & ~f.coalesce(f.col("_deleted"), f.lit(False))
-    text = f.lit(f"{watermark.column}: null; rows need an event time")
+    text = f.lit(f"{watermark.column}: no time; rows need an event time")
     is_late = time.isNull()
     if before_ms is not None:
         limit_ms = before_ms - watermark.delay_ms
@@ -74,5 +74,5 @@ def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) ->
 
 
 def event_ms(watermark: Watermark) -> Column:
-    """Return the event time of a row in milliseconds."""
-    return f.unix_millis(f.col(watermark.column).cast("timestamp"))
+    """Return the event time of a row in milliseconds; null for a value that is no time."""
+    return f.unix_millis(f.col(watermark.column).try_cast("timestamp"))

@@ -9,7 +9,7 @@ from embedlog.spark.pipeline.batch import transforms
 from embedlog.spark.pipeline.batch.sessions import aggregate
 from embedlog.spark.pipeline.errors import ProjectError, brief
 from embedlog.spark.pipeline.project import Project, Rule, Transform
-from embedlog.spark.pipeline.sinks.write import rows_to_keep
+from embedlog.spark.pipeline.sinks.write import check_partitions, rows_to_keep
 
 
 def check_frames(project: Project, empty: DataFrame) -> list[str]:
@@ -33,7 +33,7 @@ def check_frames(project: Project, empty: DataFrame) -> list[str]:
     found = []
     for sink in project.sinks:
         rows = views[transforms.source_of(project, sink.source)]
-        needed = [*sink.keys, *sink.partition_by]
+        needed = list(sink.keys)
         if sink.mode != "append":
             needed += [sink.sequence_by, "_topic", "_partition", "_offset", "_deleted"]
         for name in needed:
@@ -43,6 +43,7 @@ def check_frames(project: Project, empty: DataFrame) -> list[str]:
                     f"{', '.join(rows.columns)}"
                 )
         kept = rows_to_keep(rows, sink)
+        check_partitions(sink, kept)
         columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in kept.schema.fields)
         found.append(f"{sink.name}: {columns}")
     return found

@@ -16,6 +16,7 @@ from embedlog.spark.pipeline.decode.debezium import unwrap
 from embedlog.spark.pipeline.decode.formats import row_schema
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
+from embedlog.spark.pipeline.places import check_name, check_topics
 from embedlog.spark.pipeline.project import PipelineSource, Project, resolve
 from embedlog.spark.pipeline.running.state import StateDirectory
 from embedlog.spark.pipeline.schema import Struct, columns_ddl, to_json
@@ -87,6 +88,8 @@ def init(
     Raises:
         ProjectError: a project exists, or the schema cannot be inferred.
     """
+    check_name(name, "--name")
+    check_topics(source.topics, "--topic")
     base = Path(directory)
     file = base / "pipeline.toml"
     files = real_runtime().files

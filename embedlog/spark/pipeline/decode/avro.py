@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import Registry, row_of, split
+from embedlog.spark.pipeline.decode.confluent import row_of, split
+from embedlog.spark.pipeline.decode.registry import Registry
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
@@ -48,17 +49,26 @@ class AvroDecoder:
 
     def parse(self, value: bytes) -> Any:
         import pyarrow as pa
-        from fastavro import parse_schema, schemaless_reader
+        from fastavro import schemaless_reader
 
         writer = self._reader
         if self._registry is not None:
             number, value = split(value)
-            writer = self._registry.parsed(number, "AVRO", parse_schema)
+            writer = self._registry.parsed(number, "AVRO", _parsed)
         stream = pa.BufferReader(value)
         found = foreign.call(schemaless_reader, stream, writer, self._reader, what="avro")
         if stream.tell() != len(value):
             raise DecodeError(f"avro: {len(value) - stream.tell()} bytes behind the record")
         return found
+
+
+def _parsed(document: Any, references: Mapping[str, Any]) -> Any:
+    from fastavro import parse_schema
+
+    named: dict[str, Any] = {}
+    for each in references.values():
+        parse_schema(each, named_schemas=named)
+    return parse_schema(document, named_schemas=named)
 
 
 class _Types:

@@ -11,15 +11,20 @@ from typing import Any
 from embedlog.spark.pipeline.errors import DecodeError
 
 
-def call(function: Callable[..., Any], *arguments: Any, what: str) -> Any:
-    """Return the result of `function`.
+def call(
+    function: Callable[..., Any],
+    *arguments: Any,
+    what: str,
+    passing: tuple[type[Exception], ...] = (DecodeError,),
+) -> Any:
+    """Return the result of `function`. Exceptions of the types `passing` are raised as they are.
 
     Raises:
         DecodeError: the function raised; the message is `what`, the exception's type and its text.
     """
     try:
         return function(*arguments)
-    except DecodeError:
+    except passing:
         raise
     except Exception as error:
         text = " ".join(str(error).split())[:500]

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urljoin
 
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import Registry, row_of, split
+from embedlog.spark.pipeline.decode.confluent import row_of, split
 from embedlog.spark.pipeline.decode.json_text import parse_json
+from embedlog.spark.pipeline.decode.registry import Registry
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
@@ -31,7 +33,7 @@ class JsonSchemaDecoder:
         assert decode.schema is not None, decode
         try:
             document = json.loads(read_file(decode.schema))
-            self._validator: Any = _validator(document)
+            self._validator: Any = _validator(document, {})
         except (ValueError, jsonschema.SchemaError) as error:
             raise ProjectError(f"{decode.schema}: {error}") from None
         whole = _Types(document).convert(document, decode.schema)
@@ -52,18 +54,29 @@ class JsonSchemaDecoder:
         return row
 
 
-def _validator(document: Any) -> Any:
+def _validator(document: Any, references: Mapping[str, Any]) -> Any:
     from jsonschema.validators import validator_for
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+    from referencing.jsonschema import specification_with
 
     kind = validator_for(document)
     kind.check_schema(document)
-    return kind(document, format_checker=kind.FORMAT_CHECKER)
+    default = specification_with(kind.META_SCHEMA.get("$schema", ""))
+    base = document.get("$id", "") if isinstance(document, Mapping) else ""
+    known = [
+        (name, default.create_resource(each))
+        for short, each in references.items()
+        for name in {short, urljoin(base, short)}
+    ]
+    # With a registry of its own the library fetches nothing over the network.
+    registry: Any = REGISTRY.with_resources(known)
+    return kind(document, format_checker=kind.FORMAT_CHECKER, registry=registry)
 
 
 def _check(validator: Any, row: Any, which: str) -> None:
     from jsonschema.exceptions import best_match
 
-    error = best_match(foreign.call(list, validator.iter_errors(row), what=which))
+    error = foreign.call(lambda: best_match(validator.iter_errors(row)), what=which)
     if error is not None:
         place = ".".join(map(str, error.absolute_path)) or "value"
         raise DecodeError(f"{place}: {error.message[:300]} ({which})")

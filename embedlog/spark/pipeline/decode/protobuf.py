@@ -9,19 +9,17 @@ kinds of types in the writer's schema and in the frozen one. Keys of maps become
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import make_directory, write_fully
 from embedlog.spark.pipeline.decode import foreign
-from embedlog.spark.pipeline.decode.confluent import (
-    RegisteredSchema,
-    Registry,
-    expect_kind,
-    row_of,
-    split,
-    split_message_indexes,
-)
+from embedlog.spark.pipeline.decode.confluent import row_of, split, split_message_indexes
+from embedlog.spark.pipeline.decode.registry import RegisteredSchema, Registry, expect_kind
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode, read_file
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type
@@ -36,6 +34,8 @@ _SCALARS = {
     13: ("long", "varint"), 14: ("string", "enum"), 15: ("integer", "sfixed32"),
     16: ("long", "sfixed64"), 17: ("integer", "zigzag"), 18: ("long", "zigzag"),
 }  # fmt: skip
+_MAIN = "embedlog_schema.proto"
+"""The file of the schema itself, beside the files that it imports."""
 _MESSAGE = 11
 _ENUM = 14
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -70,7 +70,8 @@ class ProtobufDecoder:
             _, value = split_message_indexes(rest)
             self._check_writer(number)
         message = foreign.call(self.message_type.FromString, value, what="protobuf")
-        return _row(message, "")
+        # Fields are read lazily: proto2 checks a text's UTF-8 only here.
+        return foreign.call(_row, message, "", what="protobuf")
 
     def _check_writer(self, number: int) -> None:
         if number in self._checked:
@@ -78,14 +79,16 @@ class ProtobufDecoder:
         assert self._registry is not None
         schema: RegisteredSchema = self._registry.schema(number)
         expect_kind(schema, "PROTOBUF", "DESCRIPTOR")
-        writer = descriptor(schema.kind, schema.text, self._name)
+        writer = descriptor(schema.kind, schema.text, self._name, schema.references)
         for problem in _differences(self._descriptor, writer, ""):
             raise DecodeError(f"schema id {number}: {problem}")
         self._checked.add(number)
 
 
-def descriptor(kind: str, content: bytes, name: str) -> Any:
-    """Return the descriptor of the message `name`.
+def descriptor(
+    kind: str, content: bytes, name: str, references: Mapping[str, bytes] = MappingProxyType({})
+) -> Any:
+    """Return the descriptor of the message `name`; `references` are the files that it imports.
 
     Raises:
         DecodeError: the schema cannot be read, or has no such message.
@@ -93,7 +96,7 @@ def descriptor(kind: str, content: bytes, name: str) -> Any:
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     if kind == "PROTOBUF":
-        content = _compiled(content)
+        content = _compiled(content, references)
     files = descriptor_pb2.FileDescriptorSet()
     foreign.call(files.ParseFromString, content, what="descriptor set")
     pool = descriptor_pool.DescriptorPool()
@@ -105,7 +108,7 @@ def descriptor(kind: str, content: bytes, name: str) -> Any:
         raise DecodeError(f"no message {name!r}") from None
 
 
-def _compiled(text: bytes) -> bytes:
+def _compiled(text: bytes, references: Mapping[str, bytes]) -> bytes:
     import tempfile
 
     try:
@@ -119,14 +122,18 @@ def _compiled(text: bytes) -> bytes:
 
     files = real_runtime().files
     with tempfile.TemporaryDirectory() as directory:
-        source = files.open(f"{directory}/schema.proto", create=True)
-        source.write([text], 0)
-        source.close()
-        made = f"{directory}/schema.desc"
+        for name, content in {**references, _MAIN: text}.items():
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts:
+                raise DecodeError(f"the import {name!r} is not a path below the schema's")
+            make_directory(files, str(Path(directory, path).parent), sync=False)
+            with closing(files.open(str(Path(directory, path)), create=True)) as source:
+                write_fully(source.write, [content], 0)
+        made = f"{directory}/{_MAIN}.desc"
         status = protoc.main(
             [
                 "protoc", f"-I{directory}", f"-I{resources('grpc_tools') / '_proto'}",
-                "--include_imports", f"--descriptor_set_out={made}", f"{directory}/schema.proto",
+                "--include_imports", f"--descriptor_set_out={made}", f"{directory}/{_MAIN}",
             ]
         )  # fmt: skip
         if status:
@@ -203,7 +210,13 @@ def _value(field: Any, value: Any, path: str) -> Any:
     if field.type != _MESSAGE:
         return value
     if field.message_type.full_name == _TIMESTAMP:
-        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        try:
+            since = datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+            return _EPOCH + since
+        except OverflowError:
+            raise DecodeError(
+                f"{path[:-1]}: {value.seconds} s since 1970 is not in the years 1 to 9999"
+            ) from None
     return _row(value, path)
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from embedlog.errors import EmbedlogError
 from embedlog.spark.pipeline.columns import key_columns
 from embedlog.spark.pipeline.decode import foreign
 from embedlog.spark.pipeline.decode.debezium import unwrap
@@ -15,6 +16,9 @@ from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError
 from embedlog.spark.pipeline.project import Decode, Key
 from embedlog.spark.pipeline.schema import Gate, Struct
+
+_NOT_THE_RECORDS = (EmbedlogError, OSError, MemoryError)
+"""Errors of the surroundings, such as an unavailable registry: they fail the batch."""
 
 
 class Decoded(NamedTuple):
@@ -37,32 +41,50 @@ class RowDecoder:
         self._maps = maps
         self._gate = Gate(row_schema(decode))
         self.schema: Struct = key_columns(decode.key, self._gate.schema)
+        self._stage = "key"
+        """The step at which the current record is."""
 
     def decode(self, key: bytes | None, value: bytes | None) -> Decoded | None:
-        """Return the row of a record, or None if a function of `maps` returned None."""
-        stage = "key"
+        """Return the row of a record, or None if a function of `maps` returned None.
+
+        Whatever a record contains, it gives a row or an error of its own. Only errors that are not
+        the record's are raised, such as an unavailable registry.
+        """
+        self._stage = "key"
         try:
-            columns = _key_columns(self._key, key, self.schema) if self._key else {}
-            if value is None:
-                return Decoded(columns, is_deleted=True)
-            stage = "decode"
-            row = self.decoder.parse(value)
-            operation, is_deleted = None, False
-            if self._is_enveloped:
-                change = unwrap(row)
-                row, operation, is_deleted = change.row, change.operation, change.is_delete
-            stage = "map"
-            for function in self._maps:
-                row = foreign.call(function, row, what=getattr(function, "__name__", "map"))
-                if row is None:
-                    return None
-            stage = "schema"
-            columns = {**columns, **self._gate.conform(row)}
+            found: Decoded | None = foreign.call(
+                self._decode, key, value, what="record", passing=_NOT_THE_RECORDS
+            )
         except DecodeError as error:
-            return Decoded({}, {"stage": stage, "rule": None, "message": str(error)})
+            return failed(self._stage, str(error))
+        return found
+
+    def _decode(self, key: bytes | None, value: bytes | None) -> Decoded | None:
+        columns = _key_columns(self._key, key, self.schema) if self._key else {}
+        if value is None:
+            return Decoded(columns, is_deleted=True)
+        self._stage = "decode"
+        row = self.decoder.parse(value)
+        operation, is_deleted = None, False
+        if self._is_enveloped:
+            change = unwrap(row)
+            row, operation, is_deleted = change.row, change.operation, change.is_delete
+        self._stage = "map"
+        for function in self._maps:
+            row = foreign.call(function, row, what=getattr(function, "__name__", "map"))
+            if row is None:
+                return None
+        self._stage = "schema"
+        columns = {**columns, **self._gate.conform(row)}
         unknown = self._gate.unknown
         text = json.dumps(unknown, default=_plain, sort_keys=True) if unknown else None
         return Decoded(columns, None, is_deleted, operation, text)
+
+
+def failed(stage: str, message: str) -> Decoded:
+    """Return the error of a record; characters that UTF-8 cannot hold are escaped."""
+    text = message.encode(errors="backslashreplace").decode()
+    return Decoded({}, {"stage": stage, "rule": None, "message": text})
 
 
 def _key_columns(how: Key, key: bytes | None, schema: Struct) -> dict[str, Any]:

@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from embedlog.spark.pipeline import schema as types
 from embedlog.spark.pipeline.columns import with_meta
-from embedlog.spark.pipeline.decode.rows import RowDecoder
+from embedlog.spark.pipeline.decode.rows import Decoded, RowDecoder, failed
 from embedlog.spark.pipeline.project import Decode
 
 _ROWS_MAX = 4096
 """Rows decoded at a time, which limits the Python objects in a task's memory."""
+_REFUSALS = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+"""What `pyarrow.array` raises for a value that its type cannot hold."""
 _PASSED = {
     "_key": "key", "_value": "value", "_topic": "topic", "_partition": "partition",
     "_offset": "offset", "_timestamp": "timestamp",
@@ -44,11 +46,7 @@ def _decoded(
         kept = pa.array([number for number, each in enumerate(found) if each is not None])
         batch = batch.take(kept.cast(pa.int64()))
         values = batch.column("value").to_pylist()
-    rows = [each for each in found if each is not None]
-    made: dict[str, Any] = {
-        field.name: pa.array([row.columns.get(field.name) for row in rows], types.arrow(field.type))
-        for field in columns.fields
-    }
+    rows, made = _columns([each for each in found if each is not None], columns)
     for name, source in _PASSED.items():
         made[name] = batch.column(source).cast(out.field(name).type)
     made["_headers"] = _optional(batch, "headers", out.field("_headers").type, None)
@@ -59,6 +57,32 @@ def _decoded(
     made["_attempt"] = _optional(batch, "attempt", pa.int32(), 1)
     made["_error"] = pa.array([row.error for row in rows], out.field("_error").type)
     return pa.RecordBatch.from_arrays([made[name] for name in out.names], schema=out)
+
+
+def _columns(
+    rows: list[Decoded], columns: types.Struct
+) -> tuple[list[Decoded], dict[str, pa.Array]]:
+    """Return the rows and their columns; a row with a value that Arrow refuses becomes an error."""
+    try:
+        return rows, _arrays(rows, columns)
+    except _REFUSALS:
+        rows = [_checked(row, columns) for row in rows]
+        return rows, _arrays(rows, columns)
+
+
+def _checked(row: Decoded, columns: types.Struct) -> Decoded:
+    try:
+        _arrays([row], columns)
+    except _REFUSALS as error:
+        return failed("schema", f"no column can hold it: {type(error).__name__}: {error}"[:500])
+    return row
+
+
+def _arrays(rows: list[Decoded], columns: types.Struct) -> dict[str, pa.Array]:
+    return {
+        field.name: pa.array([row.columns.get(field.name) for row in rows], types.arrow(field.type))
+        for field in columns.fields
+    }
 
 
 def _optional(batch: pa.RecordBatch, name: str, kind: Any, default: object) -> Any:

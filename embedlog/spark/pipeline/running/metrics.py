@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from embedlog.errors import TimedOut
+from embedlog.spark.offsets import is_id
 from embedlog.spark.pipeline.batch.report import Totals
 from embedlog.spark.pipeline.errors import ProjectError
 
@@ -59,6 +60,8 @@ def lag(end: Any, latest: Any) -> int:
             return -1
         done = end.get(topic, {})
         for partition, offset in partitions.items():
+            if is_id(partition):
+                continue
             count += max(0, int(offset) - int(done.get(partition, 0)))
     return count
 

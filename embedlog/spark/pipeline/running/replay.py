@@ -22,10 +22,14 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.offsets import Positions
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport
-from embedlog.spark.pipeline.columns import COORDINATES
+from embedlog.spark.pipeline.columns import COORDINATES, OUTPUT
 from embedlog.spark.pipeline.errors import ProjectError, ReplayRefused
-from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
+from embedlog.spark.pipeline.places import check_apart, local_directory
+from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink, places
 from embedlog.spark.pipeline.running.positions import (
+    assigned,
+    begin_at,
+    check_same_topics,
     committed_end,
     offsets_json,
     parse_offsets,
@@ -75,7 +79,9 @@ class Replayer:
         self.project = _elsewhere(project, into) if into is not None else project
         self._is_elsewhere = into is not None
         self._read = read
-        self._limit = positions(StateDirectory(project.state).checkpoint)
+        checkpoint = StateDirectory(project.state).checkpoint
+        topics = project.source.topics
+        self._limit = {k: end for k, end in positions(checkpoint).items() if k[0] in topics}
         self._processor = BatchProcessor(self.project, reached)
         for transform in project.transforms:
             if transform.sessions is not None:
@@ -88,6 +94,11 @@ class Replayer:
                 f"{project.state}: the pipeline has not finished a batch. Run it first: a "
                 "replay ends at the stream's position"
             )
+        is_local = project.source.format == "embedlog"
+        self._log = project.source.path if is_local else None
+        """The data directory, if the source is one."""
+        if self._log is not None:
+            check_same_topics(checkpoint, self._log)
 
     def replay(self, wanted: ReplayRange) -> BatchReport:
         """Replay the records of a range.
@@ -97,13 +108,15 @@ class Replayer:
                 rows.
         """
         ends = parse_offsets(wanted.to_offsets) if wanted.to_offsets else {}
-        for partition, end in ends.items():
-            limit = self._limit.get(partition)
-            if limit is None or end > limit:
-                raise ReplayRefused(
-                    f"{partition[0]}-{partition[1]}: the end {end} is behind the stream, which is "
-                    f"at {limit}: it will read that itself"
-                )
+        starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
+        for which, offsets in (("end", ends), ("start", starts)):
+            for partition, offset in offsets.items():
+                limit = self._limit.get(partition)
+                if limit is None or offset > limit:
+                    raise ReplayRefused(
+                        f"{partition[0]}-{partition[1]}: the {which} {offset} is behind the "
+                        f"stream, which is at {limit}: it will read that itself"
+                    )
         if wanted.archive is not None:
             records = _archived(self._spark, wanted.archive)
         else:
@@ -114,7 +127,8 @@ class Replayer:
         """Try again the dead letters for which the SQL expression `where` is true, oldest first.
 
         Letters with `dead_letters.max_attempts` attempts stay. A record that fails again becomes a
-        letter with one attempt more.
+        letter with one attempt more. Letters of rules on the output hold rows, not records: replay
+        their records.
         """
         table = self._processor.dead_letter_table
         files = table.files(DEAD_LETTERS)
@@ -125,7 +139,7 @@ class Replayer:
         )
         most = self.project.dead_letters.max_attempts
         chosen = letters.where(f.col("attempt") < most).where(where)
-        # A letter without coordinates holds the row of an output rule, not a record to decode.
+        chosen = chosen.where(~self._holds_row())
         chosen = chosen.where("topic IS NOT NULL AND partition IS NOT NULL AND offset IS NOT NULL")
         chosen = chosen.orderBy("timestamp", "topic", "partition", "offset")
         if limit is not None:
@@ -138,17 +152,21 @@ class Replayer:
             records = self._with_later(records)
         return self._run(records, "redrive")
 
+    def _holds_row(self) -> Column:
+        """Return whether a letter holds the row of an output rule, not a record to decode."""
+        # Earlier versions gave these letters the stage `rule` as well.
+        names = [each.name for each in self.project.rules if each.on == "output"]
+        is_older = (f.col("error_stage") == "rule") & f.col("error_rule").isin(names)
+        return (f.col("error_stage") == OUTPUT) | f.coalesce(is_older, f.lit(False))
+
     def _with_later(self, letters: DataFrame) -> DataFrame:
         """Add later records of the letters' keys, so that no old record replaces a newer state."""
-        found = letters.groupBy("topic", "partition").agg(f.min("offset")).collect()
-        first = {(row[0], row[1]): row[2] for row in found}
-        if not first:
+        (oldest,) = letters.agg(f.min(f.unix_millis("timestamp"))).collect()
+        if oldest[0] is None:
             return letters
-        starts = {each: first.get(each, end) for each, end in self._limit.items()}
-        options = {
-            "startingOffsets": offsets_json(starts),
-            "endingOffsets": offsets_json(self._limit),
-        }
+        # By time, not by offset: a key may have moved to another partition meanwhile.
+        starts = begin_at(self._log, oldest[0], self._limit)
+        options = {**self._up_to_the_stream(), "startingOffsets": offsets_json(starts)}
         records = self._read(self._spark, self._source, options)
         later = records.join(letters.select("key").distinct(), "key", "left_semi")
         mine = letters.select("topic", "partition", "offset")
@@ -169,17 +187,21 @@ class Replayer:
 
     def _options(self, wanted: ReplayRange) -> dict[str, str]:
         starts = parse_offsets(wanted.from_offsets) if wanted.from_offsets else {}
-        made = {"endingOffsets": offsets_json(self._limit)}
+        made = self._up_to_the_stream()
         if starts:
             # A partition without a given start begins at its end: it is not replayed.
             all_starts = {each: starts.get(each, end) for each, end in self._limit.items()}
             made["startingOffsets"] = offsets_json(all_starts)
         elif wanted.from_time is not None:
-            made["startingTimestamp"] = str(_milliseconds(wanted.from_time))
-            made["startingOffsetsByTimestampStrategy"] = "latest"
+            at_ms = _milliseconds(wanted.from_time)
+            made["startingOffsets"] = offsets_json(begin_at(self._log, at_ms, self._limit))
         else:
             made["startingOffsets"] = "earliest"
         return made
+
+    def _up_to_the_stream(self) -> dict[str, str]:
+        """Return the options of a read that ends at the stream's position."""
+        return {"assign": assigned(self._limit), "endingOffsets": offsets_json(self._limit)}
 
     def _condition(self, wanted: ReplayRange, ends: Positions) -> Column:
         is_upsert = any(each.mode != "append" for each in self.project.sinks)
@@ -206,7 +228,7 @@ def skipped_sinks(project: Project) -> list[str]:
 
 def _elsewhere(project: Project, directory: str) -> Project:
     """Return the project with its tables in another directory, as a new version side by side."""
-    base = Path(directory).resolve()
+    base = Path(local_directory(Path(), directory))
 
     def moved(sink: Sink) -> Sink:
         if sink.type not in TABLE_TYPES:
@@ -214,12 +236,15 @@ def _elsewhere(project: Project, directory: str) -> Project:
         return replace(sink, path=str(base / sink.name))
 
     letters = replace(project.dead_letters, path=None)
-    return replace(
+    made = replace(
         project,
         sinks=tuple(map(moved, project.sinks)),
         dead_letters=letters,
         state=str(base / ".state"),
     )
+    new = [each._replace(what="the new version") for each in places(made) if not each.is_log]
+    check_apart([*places(project), *new], "into")
+    return made
 
 
 def _archived(spark: SparkSession, path: str) -> DataFrame:

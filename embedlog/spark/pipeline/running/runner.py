@@ -7,6 +7,7 @@ next run reads the records of that batch under the same batch id.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -19,10 +20,12 @@ from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.batch.report import BatchReport, Totals
 from embedlog.spark.pipeline.errors import PipelineFailed, brief
-from embedlog.spark.pipeline.project import Project
+from embedlog.spark.pipeline.project import Project, notes
 from embedlog.spark.pipeline.running.metrics import Progress, PrometheusMetrics
-from embedlog.spark.pipeline.running.state import StateDirectory
+from embedlog.spark.pipeline.running.state import StateDirectory, check_state
 from embedlog.spark.pipeline.running.topics import read_stream
+from embedlog.spark.pipeline.secrets import redacted
+from embedlog.spark.pipeline.tables.one_time import owned
 from embedlog.spark.pipeline.tables.table import CommitKey
 
 _WATCH_S = 0.2
@@ -55,7 +58,12 @@ class Runner:
         self._read = read
         self._is_stopping = False
         self._is_in_batch = False
+        self._is_over = False
         self._error: BaseException | None = None
+        self._owned = ExitStack()
+        """The state directory, and from the first batch on the tables."""
+        self._app: str | None = None
+        """The query as which this run owns the tables."""
 
     def run(self, *, available_now: bool | None = None, stop_timeout_ms: int = 60_000) -> Totals:
         """Run until the source is exhausted (`available_now`), or until `stop`.
@@ -65,11 +73,23 @@ class Runner:
 
         Raises:
             QualityFailed: a row broke a rule with the action `fail`.
-            ProjectError: the project does not fit its data.
+            ProjectError: the project does not fit its data, or the state is another pipeline's.
+            PipelineInUse: another run of the pipeline is active, in this process or another.
             PipelineFailed: the query failed otherwise.
         """
-        self._state.make()
-        self._state.write_status({"name": self.project.name})
+        try:
+            self._owned.enter_context(self._state.owned())
+            check_state(self.project)
+            self._state.write_status({"name": self.project.name})
+            if self._metrics is not None:
+                self._metrics.count(self._state.totals())
+            return self._run(available_now, stop_timeout_ms)
+        finally:
+            self._release()
+            if self._metrics is not None:
+                self._metrics.close()
+
+    def _run(self, available_now: bool | None, stop_timeout_ms: int) -> Totals:
         from embedlog.spark.pipeline.running.listener import ProgressListener
 
         listener = ProgressListener(self.project, self._state, self._metrics, self._on_progress)
@@ -83,13 +103,19 @@ class Runner:
                 _wait_until(lambda: listener.has_ended(query.runId), _TOLD_MS)
         finally:
             self._spark.streams.removeListener(listener)
-            if self._metrics is not None:
-                self._metrics.close()
+
+    def _release(self) -> None:
+        """Let others own state and tables; if a batch goes on after the query's end, it does so."""
+        _wait_until(lambda: not self._is_in_batch, _TOLD_MS)
+        self._is_over = True
+        if not self._is_in_batch:
+            self._owned.close()
 
     def _watch(self, query: StreamingQuery, stop_timeout_ms: int) -> Totals:
         clock = real_runtime().clock
         stop_ms = -1
-        self._state.event("started", {"query": query.id, "run": query.runId})
+        facts = {"query": query.id, "run": query.runId, "notes": notes(self.project)}
+        self._state.event("started", facts)
         try:
             while not _ended(query):
                 if not self._is_stopping:
@@ -124,6 +150,9 @@ class Runner:
         self._is_in_batch = True
         try:
             key = CommitKey(self._state.query_id(), batch_id)
+            if self._app is None:
+                self._owned.enter_context(owned(self._processor.all_tables(), key.app))
+                self._app = key.app
             report = self._processor.run(records, key)
             self._reached("before the count")
             totals = self._state.count(report)
@@ -136,17 +165,20 @@ class Runner:
             raise
         finally:
             self._is_in_batch = False
+            if self._is_over:
+                self._owned.close()
 
     def _raise(self, query: StreamingQuery) -> None:
         error, self._error = self._error, None
         failure = error if error is not None else query.exception()
         if failure is None or self._is_stopping:
             return  # the next run repeats an interrupted batch
-        text = brief(failure)
+        text = redacted(brief(failure), self.project.secrets)
         self._state.event("failed", {"error": text})
         if isinstance(failure, EmbedlogError):
             raise failure
-        raise PipelineFailed(text) from failure
+        # The cause's text is in every traceback.
+        raise PipelineFailed(text) from (failure if text == brief(failure) else None)
 
 
 class _StoppedError(EmbedlogError):

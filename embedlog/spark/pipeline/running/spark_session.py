@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedlog.runtime.environment import set_default
+from embedlog.runtime.environment import set_default, variable
 from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
+from embedlog.spark.pipeline.secrets import redacted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG4J = Path(__file__).resolve().with_name("log4j2.properties")
+
 
 @contextmanager
-def spark_errors() -> Iterator[None]:
-    """Turn Spark's errors into errors of the pipeline, each in one line.
+def spark_errors(secrets: Sequence[str] = ()) -> Iterator[None]:
+    """Turn Spark's errors into errors of the pipeline, each in one line, without the secrets.
 
     Raises:
         PipelineFailed: Spark raised an error.
@@ -27,7 +32,8 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise PipelineFailed(brief(error)) from error
+        text = redacted(brief(error), secrets)
+        raise PipelineFailed(text) from (error if text == brief(error) else None)
 
 
 def is_open() -> bool:
@@ -37,6 +43,18 @@ def is_open() -> bool:
     except ImportError:
         return False
     return SparkSession.getActiveSession() is not None
+
+
+def _quiet(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings that keep PySpark's own lines from the user's screen."""
+    made = {"spark.python.daemon.module": "embedlog.spark.pipeline.running.quiet_daemon"}
+    java = settings.get(_JAVA_OPTIONS, "")
+    if variable("SPARK_CONF_DIR") is None:
+        # `spark.log.level` would come after the JVM's first lines.
+        java = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()} {java}".strip()
+    else:
+        made["spark.log.level"] = "ERROR"
+    return {**made, _JAVA_OPTIONS: java} if java else made
 
 
 def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
@@ -65,14 +83,14 @@ def open_session(name: str, *, master: str | None = None, **settings: str) -> Sp
     if master is not None:
         builder = builder.master(master)
     for key, value in {
-        "spark.log.level": "ERROR",
+        **_quiet(settings),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "10",
-        **settings,
+        **{key: value for key, value in settings.items() if key != _JAVA_OPTIONS},
     }.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

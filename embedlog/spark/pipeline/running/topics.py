@@ -29,7 +29,11 @@ def read_stream(spark: SparkSession, project: Project) -> DataFrame:
 
 
 def read_batch(spark: SparkSession, project: Project, options: Mapping[str, str]) -> DataFrame:
-    """Read the topics once; `options` give the bounds."""
+    """Read the topics once; `options` give the bounds.
+
+    With `assign` among them only these partitions are read: offsets must name each partition that
+    is read, and the topics may have more by now.
+    """
     given = _without(project, (*_STREAM_ONLY, *_BATCH_ONLY, *_START))
     reader = spark.read.format(project.source.format)
     return reader.options(**_all(project, {**given, **options})).load()
@@ -40,7 +44,9 @@ def _without(project: Project, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _all(project: Project, options: Mapping[str, str]) -> dict[str, str]:
-    made = {**options, "subscribe": ",".join(project.source.topics), "includeHeaders": "true"}
+    made = {**options, "includeHeaders": "true"}
+    if "assign" not in made:
+        made["subscribe"] = ",".join(project.source.topics)
     if project.source.path is not None and project.source.format == "embedlog":
         made["path"] = project.source.path
     return made

@@ -8,6 +8,7 @@ of it, and a second replay changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
@@ -15,7 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from embedlog.spark.pipeline.errors import ReplayRefused
-from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, TableFormat
+from embedlog.spark.pipeline.tables.table import (
+    ROWS,
+    Basis,
+    CommitKey,
+    DataFile,
+    TableFormat,
+)
 from embedlog.spark.pipeline.tables.task_files import stage
 
 
@@ -25,6 +32,25 @@ class ReplayScope(NamedTuple):
     coordinates: DataFrame
     bounds: Mapping[tuple[str, int], tuple[int, int]]
     """(topic, partition) -> the first and the last offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Files to add and to remove in one commit, and the count of new rows."""
+
+    adds: list[DataFile]
+    removes: list[DataFile]
+    count: int
+    bases: tuple[Basis, ...] = ()
+
+    def plus(self, other: Staged) -> Staged:
+        """Return both in one; the counts are summed."""
+        return Staged(
+            self.adds + other.adds,
+            self.removes + other.removes,
+            self.count + other.count,
+            self.bases + other.bases,
+        )
 
 
 def scope_of(records: DataFrame) -> ReplayScope:
@@ -43,8 +69,8 @@ def replace(
     names: tuple[str, str, str],
     part: str = ROWS,
     partition_by: Sequence[str] = (),
-) -> tuple[list[DataFile], list[DataFile], int]:
-    """Stage a replay's changes; return the files to add and to remove, and the count of new rows.
+) -> Staged:
+    """Stage a replay's changes.
 
     `names` are the columns of the coordinates in this table.
 
@@ -57,7 +83,10 @@ def replace(
             f"{table.path}: its rows have no {', '.join(missing)}: let the transform keep the "
             "coordinates, or replay into another directory"
         )
-    touched = [each for each in table.files(part) if _may_hold(each, names, scope)]
+    present = table.files(part)
+    touched = [each for each in present if _may_hold(each, names, scope)]
+    seen = frozenset(each.path for each in present)
+    basis = Basis(seen, lambda file: file.part == part and _may_hold(file, names, scope))
     count = rows.count()
     if touched:
         reader = rows.sparkSession.read.option("mergeSchema", "true")
@@ -69,7 +98,7 @@ def replace(
         ]
         rows = rows.unionByName(old.join(other, same, "left_anti"), allowMissingColumns=True)
     adds = stage(rows, table.path, key, part=part, partition_by=partition_by)
-    return adds, touched, count
+    return Staged(adds, touched, count, (basis,))
 
 
 def _may_hold(file: DataFile, names: tuple[str, str, str], scope: ReplayScope) -> bool:

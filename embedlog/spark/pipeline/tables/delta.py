@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -17,7 +18,8 @@ import pyarrow.parquet as pq
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile
+from embedlog.spark.pipeline.tables.locking import table_lock
+from embedlog.spark.pipeline.tables.table import ROWS, Basis, CommitKey, DataFile, check_staged
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -59,10 +61,31 @@ class DeltaFormat:
         ]  # fmt: skip
 
     def commit(
-        self, key: CommitKey, adds: Sequence[DataFile], removes: Sequence[DataFile] = ()
+        self,
+        key: CommitKey,
+        adds: Sequence[DataFile],
+        removes: Sequence[DataFile] = (),
+        bases: Sequence[Basis] = (),
+    ) -> bool:
+        with self.locked():
+            return self._commit(key, adds, removes, bases)
+
+    def locked(self) -> AbstractContextManager[object]:
+        return table_lock(self.path)
+
+    def _commit(
+        self,
+        key: CommitKey,
+        adds: Sequence[DataFile],
+        removes: Sequence[DataFile],
+        bases: Sequence[Basis],
     ) -> bool:
         if self.version_of(key.app) >= key.version:
             return False
+        present = self.files() if bases else ()
+        for basis in bases:
+            basis.check(present)
+        check_staged(adds, real_runtime().files)
         library = self._library
         properties = library.CommitProperties(
             app_transactions=[library.Transaction(key.app, key.version)],

@@ -9,6 +9,7 @@ the table's name in it, and `catalog.<key>` are pyiceberg's settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ import pyarrow.parquet as pq
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile
+from embedlog.spark.pipeline.tables.locking import table_lock
+from embedlog.spark.pipeline.tables.table import ROWS, Basis, CommitKey, DataFile, check_staged
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -74,12 +76,33 @@ class IcebergFormat:
         ]  # fmt: skip
 
     def commit(
-        self, key: CommitKey, adds: Sequence[DataFile], removes: Sequence[DataFile] = ()
+        self,
+        key: CommitKey,
+        adds: Sequence[DataFile],
+        removes: Sequence[DataFile] = (),
+        bases: Sequence[Basis] = (),
+    ) -> bool:
+        with self.locked():
+            return self._commit(key, adds, removes, bases)
+
+    def locked(self) -> AbstractContextManager[object]:
+        return table_lock(self.path)
+
+    def _commit(
+        self,
+        key: CommitKey,
+        adds: Sequence[DataFile],
+        removes: Sequence[DataFile],
+        bases: Sequence[Basis],
     ) -> bool:
         from pyiceberg.exceptions import CommitFailedException
 
         if self.version_of(key.app) >= key.version:
             return False
+        present = self.files() if bases else ()
+        for basis in bases:
+            basis.check(present)
+        check_staged(adds, real_runtime().files)
         for attempt in range(_ATTEMPTS):
             table = self.table() or self._create(adds)
             if int(table.properties.get(_APP + key.app, -1)) >= key.version:

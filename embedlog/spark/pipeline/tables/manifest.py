@@ -33,24 +33,29 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from embedlog.errors import CorruptRecord, DirectoryLocked, TimedOut
+from embedlog.errors import CorruptRecord, TimedOut
 from embedlog.logger import Logger
 from embedlog.runtime import Runtime, real_runtime
 from embedlog.runtime.files import make_directory, parent, write_whole
-from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.errors import TableConflict
-from embedlog.spark.pipeline.tables.table import ROWS, CommitKey, DataFile, parse_partition
+from embedlog.spark.pipeline.tables.locking import LOCK_TIMEOUT_MS, wait_for_lock
+from embedlog.spark.pipeline.tables.table import (
+    ROWS,
+    Basis,
+    CommitKey,
+    DataFile,
+    check_staged,
+    parse_partition,
+)
 
 _log = Logger("spark")
 
 CHECKPOINT_EVERY = 16
 DELETE_AFTER_MS = 3_600_000
-_LOCK_TIMEOUT_MS = 60_000
-_LOCK_POLL_MS = 20
 _ONE_TIME_APPS_MAX = 256
 ONE_TIME = "once:"
 """Prefix of applications that commit once; a checkpoint keeps the last 256 of them."""
@@ -91,8 +96,8 @@ class ManifestTable:
         reached: Callable[[str], None] = lambda step: None,
     ) -> None:
         self.path = path
-        self._runtime = runtime or real_runtime()
-        self._files = self._runtime.files
+        self.runtime = runtime or real_runtime()
+        self._files = self.runtime.files
         self._log = f"{path}/_log"
         self._reached = reached
         """Called with the name of each step of a commit; a test raises in it to end the work."""
@@ -113,20 +118,25 @@ class ManifestTable:
         key: CommitKey,
         adds: Sequence[DataFile],
         removes: Sequence[DataFile] = (),
+        bases: Sequence[Basis] = (),
+        *,
         properties: Mapping[str, Any] | None = None,
     ) -> bool:
         """See `TableFormat.commit`. `properties` are the table's own, stored beside its files."""
         if self.version_of(key.app) >= key.version:
             return False
-        make_directory(self._files, self._log, sync=True)
-        with self._locked():
+        with self.locked():
             state = self.state()
             if state.apps.get(key.app, -1) >= key.version:
                 return False
             gone = [each.path for each in removes if self._relative(each.path) not in state.files]
             if gone:
                 raise TableConflict(f"{self.path}: another commit took {gone[0]} away")
-            now_ms = self._runtime.clock.wall_ms()
+            present = [self.data_file(each) for each in state.files.values()] if bases else ()
+            for basis in bases:
+                basis.check(present)
+            check_staged(adds, self._files)
+            now_ms = self.runtime.clock.wall_ms()
             commit = {
                 "version": state.version + 1,
                 "time_ms": now_ms,
@@ -182,15 +192,9 @@ class ManifestTable:
             )
         return state
 
-    def _locked(self) -> Any:
-        start_ms = self._runtime.clock.monotonic_ms()
-        while True:
-            try:
-                return closing(self._files.lock(f"{self._log}/lock"))
-            except DirectoryLocked:
-                if self._runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
-                    raise
-            Parked().sleep(_LOCK_POLL_MS)
+    def locked(self) -> AbstractContextManager[object]:
+        make_directory(self._files, self._log, sync=True)
+        return closing(wait_for_lock(self.runtime, f"{self._log}/lock", LOCK_TIMEOUT_MS))
 
     def _checkpoint(self, state: TableState) -> None:
         one_time = [app for app in state.apps if app.startswith(ONE_TIME)]

@@ -1,12 +1,14 @@
-"""One-time writers of a table: their staged files are removed even if their process is killed.
+"""The writers of a table: one process for each application, and nothing left of dead ones.
 
-A stream that starts again has the same application id, and removes the files that it staged and did
-not commit. The id of a replay, a redrive or a compaction never comes back. So such a writer owns a
-file in the table's directory while it works. The lock on this file ends with its process:
+While it works, a writer owns a file in the table's directory. The lock on this file ends with its
+process:
 
     <table>/_writers/<application, quoted>.lock
 
-A process that gets another writer's lock knows that this writer died, and removes its staged files.
+So a second run of a stream is refused, also if it has a copy of the state directory. A stream that
+starts again has the same application id, and removes the files that it staged and did not commit.
+The id of a replay, a redrive or a compaction never comes back. But a process that gets the lock of
+another writer knows that this writer died, and removes its staged files.
 Streams do so before each batch, one-time writers before they begin. A table's manifest remembers
 the last 256 one-time commits, so that a finished commit is never taken for an unfinished one.
 
@@ -22,13 +24,33 @@ from urllib.parse import quote, unquote
 from embedlog.errors import DirectoryLocked
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import DirectoryLock, make_directory
-from embedlog.runtime.threads import Parked
-from embedlog.spark.pipeline.tables.table import TableFormat, sweep
+from embedlog.spark.pipeline.errors import PipelineInUse
+from embedlog.spark.pipeline.tables.locking import wait_for_lock
+from embedlog.spark.pipeline.tables.table import TableFormat, sweep_uncommitted
 
 _DIRECTORY = "_writers"
 _SUFFIX = ".lock"
 _LOCK_TIMEOUT_MS = 10_000
-_LOCK_POLL_MS = 5
+
+
+@contextmanager
+def owned(tables: Sequence[TableFormat], app: str) -> Iterator[None]:
+    """Own the tables as the stream `app`. Its staged files stay at the end, for its next run.
+
+    Raises:
+        PipelineInUse: another process is this stream.
+        OSError: a table's directory cannot be written.
+    """
+    with ExitStack() as owned:
+        for table in {each.path: each for each in tables}.values():
+            try:
+                lock = _own(table.path, app)
+            except DirectoryLocked as error:
+                raise PipelineInUse(
+                    f"{table.path}: another process writes to it as the same pipeline: {error}"
+                ) from error
+            owned.callback(_release, table, app, lock)
+        yield
 
 
 @contextmanager
@@ -73,19 +95,12 @@ def _own(path: str, app: str) -> DirectoryLock:
     directory = f"{path}/{_DIRECTORY}"
     make_directory(runtime.files, directory, sync=True)
     name = _name(path, app)
-    start_ms = runtime.clock.monotonic_ms()
     while True:
-        try:
-            lock = runtime.files.lock(name)
-            if runtime.files.stat(name) is not None:
-                break
-            lock.close()  # `sweep_dead` removed the file before it was locked here
-        except DirectoryLocked:
-            # Try again: `sweep_dead` found the new file before it was locked here, and holds the
-            # lock for a moment.
-            if runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
-                raise
-        Parked().sleep(_LOCK_POLL_MS)
+        # Wait: `sweep_dead` may have found the file first, and then holds its lock for a moment.
+        lock = wait_for_lock(runtime, name, _LOCK_TIMEOUT_MS)
+        if runtime.files.stat(name) is not None:
+            break
+        lock.close()  # `sweep_dead` removed the file before it was locked here
     # Sync the lock file's name before files are staged: a sweep after a power loss needs it.
     runtime.files.sync_directory(directory)
     return lock
@@ -94,8 +109,16 @@ def _own(path: str, app: str) -> DirectoryLock:
 def _end(table: TableFormat, app: str, lock: DirectoryLock) -> None:
     """Remove the uncommitted files and the lock file of `app`, then release its lock."""
     try:
-        sweep(table.path, app, after=table.version_of(app))
-        # Another sweeper may have removed the file; the next sweeper removes it after an error.
+        sweep_uncommitted(table, app)
+    except BaseException:
+        lock.close()  # the next sweeper removes the file
+        raise
+    _release(table, app, lock)
+
+
+def _release(table: TableFormat, app: str, lock: DirectoryLock) -> None:
+    try:
+        # Another sweeper may have removed the file.
         with suppress(OSError):
             real_runtime().files.remove(_name(table.path, app))
     finally:

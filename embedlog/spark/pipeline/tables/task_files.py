@@ -8,6 +8,7 @@ names the driver collects: see `tables.stage`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -30,6 +31,8 @@ from embedlog.spark.pipeline.tables.table import (
 _STAGED = "path string, row_count bigint, size_bytes bigint, partition string"
 _OPEN_MAX = 64
 """Files that a task has open at a time, in a partitioned table."""
+_NAME_MAX = 180
+"""Longest name of a partition's directory in bytes, without a hash: file systems take 255."""
 
 
 class StagedFile(NamedTuple):
@@ -91,9 +94,16 @@ def give_places(
 
 
 def _levels(partition: Sequence[tuple[str, str | None]]) -> str:
-    """Return the directories of a partition, named as Hive does."""
+    """Return the directories of a partition, named as Hive does; long names end with a hash."""
+    names = [
+        f"{quote(column, safe='')}={quote(value or '__null__', safe='')}"
+        for column, value in partition
+    ]
     return "".join(
-        f"/{quote(column)}={quote(value or '__null__', safe='')}" for column, value in partition
+        f"/{name}"
+        if len(name) <= _NAME_MAX
+        else f"/{name[:_NAME_MAX]}~{sha256(name.encode()).hexdigest()}"
+        for name in names
     )
 
 
