@@ -67,6 +67,13 @@ if TYPE_CHECKING:
         runtime: Runtime
         before_end: Callable[[], None] | None
         """Called when a cluster of this process is closed before its client."""
+        ends_soon: Callable[[], None] | None
+        """Called when a cluster of this process is closed, or its `close` was put off: end the
+        running call soon."""
+
+        is_closed: bool
+        """True if the client cannot send any more: it, or its cluster, was closed."""
+
         disk_error: Callable[[str, int], Exception | None]
         """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord
         behind a CORRUPT_MESSAGE; the answer carries only the code. Only in process."""
@@ -193,12 +200,14 @@ class LocalTransport:
         """
         self.runtime = runtime
         self.before_end: Callable[[], None] | None = None
+        self.ends_soon: Callable[[], None] | None = None
+        """Called when the cluster's `close` was put off to the end of a call: end the call soon."""
         self._scheduler = runtime.scheduler
         self._make_context = make_context
         self._versions = versions
         self._owner = owner
         self._contexts: dict[type[Message], Any] = {}
-        self._is_closed = False
+        self.is_closed = False
         stays_in_parent(self)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
@@ -228,15 +237,17 @@ class LocalTransport:
 
     def end(self) -> None:
         """Let the client send its records, then close it: the cluster is about to be closed."""
-        if self.before_end is not None and not self._is_closed:
+        if self.before_end is not None and not self.is_closed:
             self.before_end()
         self.close()
+        if self.ends_soon is not None:
+            self.ends_soon()
 
     def close(self) -> None:
-        self._is_closed = True
+        self.is_closed = True
 
     def _context(self, kind: type[Message], version: int | None) -> Any:
-        if self._is_closed:
+        if self.is_closed:
             raise ClosedError("the client was closed")
         known = kind.__declaration__
         assert known is not None, kind
@@ -289,7 +300,7 @@ class InProcessTransport(LocalTransport):
         """Call the broker; the pending is done on return unless the broker has to wait."""
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
-        if context is None or self._is_closed:
+        if context is None or self.is_closed:
             try:
                 context = self._context(type(request), version)
             except (ClosedError, KafkaError) as error:
@@ -326,7 +337,7 @@ class InProcessTransport(LocalTransport):
             KafkaError: the broker refuses. The pending of an append that is not committed yet fails
                 with the same errors.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise ClosedError("the client was closed")
         answer = self._append_one(topic, topic_id, partition, records, acks, timeout_ms, is_awaited)
         if self._now_ns() >= self._scheduler.next_call_ns:

@@ -55,6 +55,7 @@ class NetworkClient:
     loses_answers = True
     makes_topics = True
     before_end: Callable[[], None] | None = None
+    ends_soon: Callable[[], None] | None = None
     disk_error: Callable[[str, int], Exception | None]
 
     def __init__(
@@ -101,7 +102,7 @@ class NetworkClient:
         self._owes_time = False
         """True after a poll with events, until `_keep_time` has run."""
         self._is_woken = False
-        self._is_closed = False
+        self.is_closed = False
 
     # Methods of `Transport`
 
@@ -113,7 +114,7 @@ class NetworkClient:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> Pending[R]:
-        if self._is_closed:
+        if self.is_closed:
             return _failed(ClosedError("the client was closed"))
         now_ms = self.runtime.clock.monotonic_ms()
         if node_id == ANY_NODE:
@@ -192,7 +193,7 @@ class NetworkClient:
         now_ms = self.runtime.clock.monotonic_ms()
         deadline = now_ms + (_LONGEST_POLL_MS if timeout_ms is None else timeout_ms)
         self._connector.has_news = False
-        while not pending.done() and not self._is_woken and not self._is_closed:
+        while not pending.done() and not self._is_woken and not self.is_closed:
             self._round(max(deadline - now_ms, 0))
             now_ms = self.runtime.clock.monotonic_ms()
             if self._connector.has_news or now_ms >= deadline:
@@ -208,9 +209,9 @@ class NetworkClient:
         self._channels.wake()
 
     def close(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         for connection in self._nodes.all():
             self._connector.drop(connection, "the client was closed")
         self._channels.close_all()
@@ -223,7 +224,7 @@ class NetworkClient:
 
     def _round(self, timeout_ms: int) -> None:
         """Poll the channels for at most `timeout_ms`, take the events, and check the deadlines."""
-        if self._is_closed:
+        if self.is_closed:
             return
         now_ms = self.runtime.clock.monotonic_ms()
         try:

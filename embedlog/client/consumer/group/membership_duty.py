@@ -13,8 +13,10 @@ own passes and the duty does nothing.
 
 from __future__ import annotations
 
+from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.pending import Pending
+from embedlog.runtime.threads import NoThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
 
 _JOIN_MAX_MS = 5_000
+
+
+_log = Logger("client")
 
 
 class MembershipDuty:
@@ -52,7 +57,10 @@ class MembershipDuty:
             def drive() -> None:
                 self._scheduler.wait(stopped, None)
 
-            self._thread = self._scheduler.start_thread(drive, "embedlog-heartbeat")
+            try:
+                self._thread = self._scheduler.start_thread(drive, "embedlog-heartbeat")
+            except NoThread as error:
+                _log.warning("heartbeats are sent in calls of the consumer only: %s", error)
 
     def stop(self) -> None:
         """Stop running. Requires: the caller holds `turn`."""
