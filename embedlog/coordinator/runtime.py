@@ -27,6 +27,7 @@ from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
+from embedlog.runtime.outer_call import ANYWHERE
 from embedlog.runtime.pending import Pending
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
@@ -217,6 +218,11 @@ class CoordinatorRuntime(Generic[S]):
         except KafkaError as error:
             write.answer_error(error)
             return write.pending
+        except BaseException as error:
+            if type(error) in ANYWHERE or not isinstance(error, Exception):
+                # Load the shard anew, also if no request asks for it: time-outs are its own.
+                self.leader_changes.note([slot.index])
+            raise
         if write.is_committed:
             write.answer()
         else:
@@ -246,10 +252,9 @@ class CoordinatorRuntime(Generic[S]):
                     slot.is_busy = False
                     for context in (former, present, slot.context):
                         if context is not None:
-                            deferred += context.take_deferred()
+                            context.move_deferred(deferred)
         finally:
-            for action in deferred:
-                action()
+            _run_all(deferred)
 
     def _operate(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         """Run the operation and append its records. Requires: the shard's lock.
@@ -264,8 +269,9 @@ class CoordinatorRuntime(Generic[S]):
         try:
             write.result = result = write.operation(shard)
         except BaseException as error:
-            if not isinstance(error, Exception):
+            if type(error) in ANYWHERE or not isinstance(error, Exception):
                 # After Ctrl-C the shard's state is unknown. The next request loads the shard anew.
+                slot.is_doubtful = True
                 slot.unload(errors.NotCoordinator())
             raise
         try:
@@ -283,6 +289,7 @@ class CoordinatorRuntime(Generic[S]):
             # On Ctrl-C the records are already in the log, but nobody waits for them: unload the
             # shard.
             if result.on_append is not None:
+                slot.is_doubtful = True
                 slot.unload(errors.NotCoordinator())
             raise
 
@@ -363,7 +370,8 @@ class CoordinatorRuntime(Generic[S]):
         partition = slot.partition
         shard = slot.shard
         if shard is not None:
-            if partition.is_leader and partition.leader_epoch == slot.leader_epoch:
+            is_led = partition.is_leader and partition.leader_epoch == slot.leader_epoch
+            if is_led and not slot.is_doubtful:
                 return shard
             # Another leader may have appended since this shard was loaded.
             slot.unload(errors.NotCoordinator())
@@ -401,6 +409,22 @@ class CoordinatorRuntime(Generic[S]):
         except EmbedlogError:
             # The log can be read but not written: later writes fail with the reason.
             return
+
+
+def _run_all(actions: list[Callable[[], None]]) -> None:
+    """Run deferred actions, all of them: other callers wait for their effects.
+
+    Ctrl-C ends one of them. It runs again, which is harmless, and then the rest.
+    """
+    while actions:
+        try:
+            actions[0]()
+        except BaseException as error:
+            if isinstance(error, Exception):
+                del actions[0]
+            _run_all(actions)
+            raise
+        del actions[0]
 
 
 def _write_batch(
@@ -494,8 +518,14 @@ class LeaderChanges:
             index = next(iter(self._noted), None)
             if index is None:
                 break
-            self._noted.pop(index, None)
-            self._follow(index)
+            # By an instruction next to the `try`: no Ctrl-C can come in between.
+            del self._noted[index]
+            try:
+                self._follow(index)
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    self._noted[index] = None
+                raise
         return None
 
     def close(self) -> None:
@@ -534,6 +564,9 @@ class _Slot(Generic[S]):
         self.partition = partition
         self.lock = ranked_rlock(Rank.SHARD)
         self.is_busy = False
+        self.is_doubtful = False
+        """True from an interrupt inside an operation to the end of the `unload` that follows it,
+        which may be interrupted as well."""
         self.shard: S | None = None
         self.context: ShardContext | None = None
         self.leader_epoch = -1
@@ -553,3 +586,4 @@ class _Slot(Generic[S]):
         context.timer.cancel_all()
         shard.unloaded(error)
         self.shard = self.context = None
+        self.is_doubtful = False
