@@ -126,6 +126,31 @@ def test_a_condition_that_came_true_between_try_and_watch_is_seen(clock):
     assert waiting.delayed == 0
 
 
+def test_an_operation_that_ends_just_before_its_timer_begins_does_not_stay_in_the_timer():
+    ended: list[bool] = []
+
+    class Meanwhile(ManualClock):
+        def monotonic_ms(self) -> int:
+            # The timer reads the time first. The moment stands for another thread.
+            if operation.is_listed and not ended:
+                ended.append(operation.force_complete())
+            return super().monotonic_ms()
+
+    class Listed(Operation):
+        is_listed = False
+
+        def try_complete(self) -> bool:
+            self.is_listed = waiting.watched > 0
+            return False
+
+    operation = Listed("op")
+    waiting = purgatory(Meanwhile(1_000))
+    assert not waiting.try_complete_else_watch(operation, ["a"])
+    assert ended == [True]
+    assert waiting.delayed == 0
+    assert operation.log == ["op"]
+
+
 def test_an_operation_may_wait_for_another_from_its_own_completion(clock):
     waiting = purgatory(clock)
     second = Operation("second")

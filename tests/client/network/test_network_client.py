@@ -359,6 +359,18 @@ def test_a_throttled_node_is_left_alone(channels: FakeChannels, runtime: SimRunt
     assert runtime.clock.monotonic_ms() - before == 700
 
 
+def test_throttling_ends_with_the_connection(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    channels.throttle_ms = 60_000
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.cut()
+    network.poll()
+    before = runtime.clock.monotonic_ms()
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert len(channels.attempts) == 2
+    assert runtime.clock.monotonic_ms() - before < 1_000, "only the back-off"
+
+
 def test_a_queued_request_leaves_when_the_throttling_of_an_answer_ends(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:

@@ -28,6 +28,7 @@ from wire.schemas.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from wire.schemas.sync_group import SyncGroupRequest
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -307,6 +308,20 @@ def test_positions_are_committed_every_interval_and_on_close(cluster: FaultyClus
             ZERO: OffsetAndMetadata(2),
             ONE: OffsetAndMetadata(5, "", 0),
         }
+
+
+def test_the_interval_begins_again_with_a_new_assignment(cluster: FaultyCluster) -> None:
+    consumer = joined(cluster, enable_auto_commit=True, auto_commit_interval_ms=5_000)
+    consumer.poll(4_000)
+    joins = len(cluster.of_kind(SyncGroupRequest))
+    consumer.enforce_rebalance()
+    poll_until(lambda: len(cluster.of_kind(SyncGroupRequest)) > joins, consumer)
+    sent = len(cluster.of_kind(OffsetCommitRequest))
+    assert sent == 1, "the commit before the rebalance"
+    consumer.poll(4_500)
+    assert len(cluster.of_kind(OffsetCommitRequest)) == sent
+    consumer.poll(1_000)
+    assert len(cluster.of_kind(OffsetCommitRequest)) == sent + 1
 
 
 def test_only_what_earlier_polls_returned_is_committed(cluster: FaultyCluster) -> None:
