@@ -34,11 +34,14 @@ class Timer:
         """Expired tasks. Each stays until its `run` has returned: Ctrl-C may end it before."""
         self._run_count = 0
         """Number of tasks at the begin of `_overdue` that have run."""
+        self._is_running = False
+        """True while the next of them runs: it does not count as waiting."""
 
     @property
     def size(self) -> int:
         with self._lock:
-            return self._wheel.size + len(self._overdue) - self._run_count
+            overdue_count = len(self._overdue) - self._run_count - self._is_running
+            return self._wheel.size + overdue_count
 
     def add(self, task: TimerTask) -> None:
         """Run `task` after `task.delay_ms`, or in this very call if the delay is not positive.
@@ -77,6 +80,7 @@ class Timer:
             self._wheel.advance(now_ms, overdue)
         if not overdue:
             return 0
+        self._is_running = True
         try:
             while self._run_count < len(overdue):
                 overdue[self._run_count].run()
@@ -85,6 +89,8 @@ class Timer:
             if type(error) not in ANYWHERE:
                 self._run_count += 1
             raise
+        finally:
+            self._is_running = False
         count = self._run_count
         with self._lock:
             self._forget_run()

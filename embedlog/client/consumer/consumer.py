@@ -296,7 +296,8 @@ class Consumer:
         The position moves with each record, so a commit inside the loop covers exactly the records
         that the loop has got so far. `poll` is at least twice as fast.
         """
-        return iterate(self, self._driver, self._hand_out, self._parts)
+        parts = self._driver, self._hand_out, self._poll_count_max
+        return iterate(self, *parts, lambda: self._parts.interceptors is not None)
 
     def wakeup(self) -> None:
         """Make the waiting call, or the next call that would wait, raise WakeupError.

@@ -8,12 +8,11 @@ from embedlog.runtime.outer_call import INSIDE, PUT_OFF, end_calls, nested
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Protocol
 
     from embedlog.client.consumer.driver import ConsumerDriver
     from embedlog.client.consumer.hand_out import HandOut
-    from embedlog.client.consumer.parts import ConsumerParts
     from embedlog.client.consumer.record import ConsumerRecord, ConsumerRecords
 
     class Polled(Protocol):
@@ -28,14 +27,20 @@ _CALL = "the iteration over a Consumer"
 
 
 def iterate(
-    consumer: Polled, driver: ConsumerDriver, hand_out: HandOut, parts: ConsumerParts
+    consumer: Polled,
+    driver: ConsumerDriver,
+    hand_out: HandOut,
+    count_max: int,
+    intercepts: Callable[[], bool],
 ) -> Iterator[ConsumerRecord]:
-    """Yield the records of `Consumer.__iter__`. Each step is an outer call."""
+    """Yield the records of `Consumer.__iter__`. Each step is an outer call.
+
+    `intercepts` returns whether the consumer has interceptors. In a forked child it refuses.
+    """
     guard, next_record = driver.guard, hand_out.next_record
-    count_max: int = parts.settings["max.poll.records"]
     while True:
         yield from consumer.poll(_WAIT_MS, max_records=1)
-        if parts.interceptors is not None:
+        if intercepts():
             continue  # only `poll` passes records through the interceptors
         for _ in range(count_max):
             me = get_ident()
