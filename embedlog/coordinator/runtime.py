@@ -380,6 +380,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             leader_epoch = partition.leader_epoch
             partition.check_leader()
+            _commit_written(partition)
             context = ShardContext(
                 slot.index,
                 self._world,
@@ -447,6 +448,17 @@ def _write_batch(
     )
     slot.end_offset = info.last_offset + 1
     return info.first_offset
+
+
+def _commit_written(partition: Partition) -> None:
+    """Commit the records of an append that Ctrl-C ended before it could: the only replica has them.
+
+    Otherwise reads of the shard that replays them would wait for the next append.
+    """
+    with partition.lock:
+        if partition.remote_replicas is None and not partition.log.health.failure:
+            partition.log.check_usable()
+            partition.log.offsets.commit(partition.syncs)
 
 
 def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
