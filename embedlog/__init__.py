@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         IllegalState as IllegalState,
         KafkaError as KafkaError,
         LogTruncation as LogTruncation,
+        NestedCall as NestedCall,
         StorageFailed as StorageFailed,
         TimedOut as TimedOut,
     )
@@ -165,7 +166,7 @@ _PUBLIC = {
     "common": "TopicPartition",
     "errors": (
         "ClosedError ConfigError CorruptRecord DirectoryLocked EmbedlogError KafkaError "
-        "IllegalState LogTruncation StorageFailed TimedOut"
+        "IllegalState LogTruncation NestedCall StorageFailed TimedOut"
     ),
     "reader.partition_range": "PartitionRange",
     "reader.reader": "LogDirectoryReader PartitionReader open_reader",

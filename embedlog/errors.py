@@ -68,6 +68,15 @@ class IllegalState(EmbedlogError):
     """The call does not fit the object's state, such as a seek without an assignment."""
 
 
+class NestedCall(IllegalState):
+    """A signal handler, finalizer, log handler or trace function made a call while its thread was
+    inside another call. Nothing was done.
+
+    Set a flag that the program looks at, call `Consumer.wakeup`, or let another thread make the
+    call. `close` is never refused: it happens at the end of the outer call.
+    """
+
+
 class ConfigError(EmbedlogError, ValueError):
     """A wrong setting. The message has the name, the value and the rule."""
 

@@ -11,7 +11,7 @@ a handler Python prints warnings and errors to standard error, which is intended
 of a failing disk without configuring logging.
 
 No line is logged per record or request. Under a partition lock only failures are logged: a handler
-may do anything, even send the line to this very log.
+may be slow. A handler that calls embedlog gets NestedCall.
 """
 
 from __future__ import annotations

@@ -72,6 +72,9 @@ if TYPE_CHECKING:
         runtime: Runtime
         before_end: Callable[[], None] | None
         """Called when a cluster of this process is closed before its client."""
+        ends_soon: Callable[[], None] | None
+        """Called when a cluster of this process is closed, or its `close` was put off: end the
+        running call soon."""
         disk_error: Callable[[str, int], Exception | None]
         """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord
         behind a CORRUPT_MESSAGE; the answer carries only the code. Only in process."""
@@ -200,6 +203,8 @@ class LocalTransport:
         """
         self.runtime = runtime
         self.before_end: Callable[[], None] | None = None
+        self.ends_soon: Callable[[], None] | None = None
+        """Called when the cluster's `close` was put off to the end of a call: end the call soon."""
         self._scheduler = runtime.scheduler
         self._make_context = make_context
         self._versions = versions
@@ -238,6 +243,8 @@ class LocalTransport:
         if self.before_end is not None and not self.is_closed:
             self.before_end()
         self.close()
+        if self.ends_soon is not None:
+            self.ends_soon()
 
     def close(self) -> None:
         self.is_closed = True

@@ -97,7 +97,7 @@ INNER_FLOORS = {
     ),
     "embedlog.client.consumer": (
         "consumer",
-        "closing",
+        "closing iteration",
         "driver",
         "fetcher",
         "fetch_answers hand_out",
@@ -105,7 +105,7 @@ INNER_FLOORS = {
         "completed_fetch epoch_lookup group",
         "fetch_session fetched_batches parts",
         "offset_lookup record subscription_state",
-        "arrow guard leader_lookup rebalance_listener settings",
+        "arrow guard leader_lookup rebalance_listener settings subscribed_topics",
     ),
     "embedlog.client.consumer.group": (
         "coordinator",
@@ -194,7 +194,7 @@ INNER_FLOORS = {
         "ahead background duty_thread os_file wrapped_files",
         "descriptors pending threads",
         "clock_guard lock_owner locks memory_files",
-        "at_exit clock environment files forks lock_order randomness",
+        "at_exit clock environment files forks lock_order outer_call randomness",
     ),
     "embedlog.spark.jobs": (
         "compact",

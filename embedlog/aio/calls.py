@@ -176,15 +176,16 @@ class Calls:
 
     async def _make(self, call: _Call, prepare: Callable[[], None] | None) -> Any:
         """Let the thread make `call`. Requires: the caller holds the turn. Releases the turn."""
-        if prepare is not None:
-            try:
+        try:
+            if prepare is not None:
                 prepare()
-            except BaseException:
-                self._turn.release()
-                raise
+            if self._thread is None:
+                name = f"embedlog-aio-{self._name}"
+                self._thread = self._scheduler.start_thread(self._serve, name)
+        except BaseException:
+            self._turn.release()
+            raise
         self._running = call
-        if self._thread is None:
-            self._thread = self._scheduler.start_thread(self._serve, f"embedlog-aio-{self._name}")
         self._given.complete(call)
         try:
             result = await call.outcome

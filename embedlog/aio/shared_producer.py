@@ -9,6 +9,7 @@ from embedlog.client.parse_settings import one_of
 from embedlog.client.producer.producer import attended
 from embedlog.client.producer.sends import ColumnSends
 from embedlog.client.settings import PRODUCER
+from embedlog.runtime.outer_call import outer
 
 if TYPE_CHECKING:
     from embedlog.client.connect import Target
@@ -96,6 +97,7 @@ class SharedProducer:
             size = pool.total if is_bulk else parts.limits.size_max
         return pool.available < min(max(least, size), pool.total)
 
+    @outer
     def push(self) -> None:
         """Send all batches now, even if linger.ms is not over. This call never waits."""
         if self.in_process:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from embedlog.runtime.outer_call import as_caller
 from embedlog.runtime.scheduler import Scheduler
+from embedlog.runtime.threads import NoThread
 
 T = TypeVar("T")
 
@@ -15,7 +17,7 @@ T = TypeVar("T")
 def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
     """Make a call. Return (result, None) or (None, error), for the waiting coroutine."""
     try:
-        return call(), None
+        return as_caller(call), None
     except StopIteration as error:
         # A future refuses StopIteration, because it would end the coroutine silently.
         wrapped = RuntimeError("the call raised StopIteration")
@@ -49,5 +51,8 @@ def in_thread(scheduler: Scheduler, name: str, call: Callable[[], T]) -> asyncio
     def run() -> None:
         tell(loop, settle, future, *attempt(call))
 
-    scheduler.start_thread(run, name)
+    try:
+        scheduler.start_thread(run, name)
+    except NoThread as error:
+        future.set_exception(error)
     return future

@@ -22,6 +22,7 @@ from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logger import Logger
 from embedlog.replication.replica_manager import ReplicaManager
+from embedlog.runtime.outer_call import as_user
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
@@ -135,7 +136,7 @@ class Broker:
         version of the request; the caller checks that (`server/service.py` for connections).
         """
         if self.interceptor is not None:
-            instead: R | Pending[R] | None = self.interceptor(context, request)
+            instead: R | Pending[R] | None = as_user(self.interceptor, context, request)
             if instead is not None:
                 return instead
         answer = dispatch.call(self, context, request)

@@ -141,12 +141,14 @@ class DirectoryKeeper:
             return None
         has_failed = bool(self._failed)
         while self._failed:
-            path, error = self._failed.popleft()
+            path, error = self._failed[0]
             if path == self._log_manager.first.directory.path:
                 self._give_up(path, error)
+                del self._failed[0]
                 return None
             self._take_offline(path, error)
             self._untold.setdefault(path, (now_ms, error))
+            del self._failed[0]
         if self._is_too_late(now_ms):
             return None
         if self._cut_short:

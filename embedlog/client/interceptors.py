@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from embedlog.errors import ConfigError
 from embedlog.logger import Logger
+from embedlog.runtime.outer_call import as_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class InterceptorChain:
             call = getattr(interceptor, method, None)
             if call is not None:
                 try:
-                    made = call(value)
+                    made = as_user(call, value)
                 except Exception as error:
                     _log_error(interceptor, method, error, value)
                     continue
@@ -87,7 +88,7 @@ class InterceptorChain:
             call = getattr(interceptor, method, None)
             if call is not None:
                 try:
-                    call(*news)
+                    as_user(call, *news)
                 except Exception as error:
                     _log_error(interceptor, method, error, *news)
 

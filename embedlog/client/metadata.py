@@ -148,8 +148,9 @@ class Metadata:
         return found if found.leader in self.cluster.by_id else None
 
     @property
-    def is_asking(self) -> bool:
-        return bool(self._pauses.is_requested or self.wanted.new or self.pending)
+    def is_asking(self) -> object:
+        """True, in a condition, if a request is under way or shall be sent."""
+        return self._pauses.is_requested or self.wanted.new or self.pending
 
     def age_ms(self, now_ms: int) -> int:
         return self._pauses.age_ms(now_ms)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.runtime.outer_call import as_user
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +18,7 @@ def attempt(
     user's function.
     """
     try:
-        callback(*arguments)
+        as_user(callback, *arguments)
     except Exception as error:
         note = f"raised by {describe(callback)}, called {about}"
         if about and note not in getattr(error, "__notes__", ()):

@@ -10,6 +10,7 @@ The constructor reads the metadata log and hosts every partition. It starts no t
 
 from __future__ import annotations
 
+from _thread import get_ident
 from _weakref import ReferenceType, ref
 from sys import _getframe
 
@@ -20,6 +21,7 @@ from embedlog.config.cordons import ALL, CORDONED
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.at_exit import CLUSTERS
 from embedlog.runtime.forks import stays_in_parent
+from embedlog.runtime.outer_call import INSIDE, outer, outer_close
 from embedlog.storage.directory.data_path import (
     data_directory,
     durability_of,
@@ -87,6 +89,7 @@ class Cluster:
     ResourceWarning. Clients and listeners keep their cluster alive.
     """
 
+    @outer
     def __init__(
         self,
         path: StrPath | None = None,
@@ -108,6 +111,7 @@ class Cluster:
         moment if a Spark committer holds the directory. `runtime` replaces clock, files, threads
         and randomness: see `embedlog.testing`.
         """
+        self._is_closed = False
         given = data_directory(path)
         self.runtime = runtime or runtime_of(given)
         absolute = self.runtime.files.absolute
@@ -139,8 +143,11 @@ class Cluster:
         if background:
             from embedlog.runtime.background import BackgroundThread
 
-            self._background = BackgroundThread(self.runtime)
-        self._is_closed = False
+            try:
+                self._background = BackgroundThread(self.runtime)
+            except BaseException:
+                self._brokers.close()
+                raise
         self._is_closing = False
         """True once `close` began."""
         stays_in_parent(self)
@@ -248,6 +255,7 @@ class Cluster:
         several = self._several("controller")
         return ClusterController(several.host, several.try_again)
 
+    @outer
     def add_broker(self, node_id: int | None = None, *, rack: str | None = None) -> BrokerNode:
         """Add a broker to a cluster of several, with the next free number unless given.
 
@@ -256,6 +264,7 @@ class Cluster:
         """
         return self._several("add_broker").add(node_id, rack)
 
+    @outer
     def remove_broker(self, node_id: int) -> None:
         """Stop a broker of several, and unregister it. Its replicas stay assigned to it.
 
@@ -291,6 +300,7 @@ class Cluster:
 
         return Admin(self, **settings)
 
+    @outer
     def connect(self, client_id: str | None = None) -> Transport:
         """Return a transport to the brokers: requests are objects; no bytes, no socket.
 
@@ -308,11 +318,15 @@ class Cluster:
         transport: LocalTransport = self._brokers.connect(client_id, self, appends=appends)
         key, transports = id(transport), self._transports
         transports[key] = ref(transport, lambda _: transports.pop(key, None))
+        if self._is_closed:  # by another thread, which may not have seen this transport
+            transport.close()
+            raise ClosedError("the cluster was closed")
         return transport
 
     # Topics
 
     @property
+    @outer
     def topics(self) -> list[str]:
         """Sorted names of all topics but the coordinators' internal ones.
 
@@ -324,6 +338,7 @@ class Cluster:
         found = self._ask(MetadataRequest(topics=None)).topics
         return sorted(topic.name or "" for topic in found if not topic.is_internal)
 
+    @outer
     def create_topic(
         self,
         name: str,
@@ -369,6 +384,7 @@ class Cluster:
 
     # Addresses
 
+    @outer
     def listen(
         self,
         host: str | None = None,
@@ -395,6 +411,7 @@ class Cluster:
 
     # Background work
 
+    @outer
     def maintain(self) -> int:
         """Do all periodic work now; return the number of bytes it freed.
 
@@ -419,6 +436,7 @@ class Cluster:
         self._check_open()
         return sum(each.maintain() for each in self._brokers.running())
 
+    @outer
     def health(self) -> list[Degradation]:
         """Return every degradation with its cause and time; empty if all is well.
 
@@ -439,6 +457,7 @@ class Cluster:
         self._check_open()
         return [each for broker in self._brokers.running() for each in broker.health()]
 
+    @outer
     def adopt_staged(self) -> None:
         """Commit all staged files of other processes now.
 
@@ -462,6 +481,7 @@ class Cluster:
         """The cluster's id, 22 characters."""
         return self._brokers.cluster_id
 
+    @outer_close(in_callbacks=False)
     def close(self) -> None:
         """Close the listeners, answer waiting requests, write buffered state. Idempotent.
 
@@ -488,6 +508,12 @@ class Cluster:
             self._background.close()
         self._brokers.close()
 
+    def _ends_soon(self) -> None:
+        for reference in list(self._transports.values()):
+            transport = reference()
+            if transport is not None and transport.ends_soon is not None:
+                transport.ends_soon()
+
     def __del__(self) -> None:
         if self.__dict__.get("_forget") is not None and not self._is_closing:
             self._forgotten()
@@ -500,6 +526,9 @@ class Cluster:
             warn(f"{self!r}, opened at {self._opened_at}, was not closed", ResourceWarning, 1, self)
         finally:
             self.close()
+
+    def _is_gone(self) -> bool:
+        return self._is_closed
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -518,7 +547,9 @@ class Cluster:
         count = len(self.brokers)
         several = f", {count} brokers" if count > 1 else ""
         addresses = "".join(f", {each}" for each in self._brokers.addresses)
-        return f"<Cluster {where}{several}, {len(self.topics)} topics{addresses}>"
+        is_nested = get_ident() in INSIDE
+        topics = "" if is_nested else f", {len(self.topics)} topics"
+        return f"<Cluster {where}{several}{topics}{addresses}>"
 
 
 def open(

@@ -55,9 +55,13 @@ class Listening:
             allow_remote_plaintext=self._allows_remote,
             door=self._door,
         )
+        try:
+            listener.start()
+        except BaseException:
+            listener.served.close()
+            raise
         self.port, self.advertised = listener.port, listener.advertised
         self._listener = listener
-        listener.start()
         return listener
 
     def drain(self, scheduler: Scheduler) -> None:
@@ -94,7 +98,7 @@ class Listening:
     def _shut(self) -> None:
         listener, self._listener = self._listener, None
         if listener is not None:
-            listener.close()
+            listener.served.close()
 
     @property
     def signal_fd(self) -> int:

@@ -16,7 +16,7 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 class MetadataFeed:
     """Changes on their way to one broker. Every method may be called from any thread."""
 
-    __slots__ = ("_is_reached", "_kept", "_lock", "_tell", "is_held")
+    __slots__ = ("_is_delivering", "_is_reached", "_kept", "_lock", "_tell", "is_held")
 
     def __init__(
         self, tell: Callable[[MetadataDelta], None], is_reached: Callable[[], bool]
@@ -26,6 +26,8 @@ class MetadataFeed:
         self._is_reached = is_reached
         self._kept: deque[MetadataDelta] = deque()
         self._lock = ranked_rlock(Rank.METADATA_FEED)
+        self._is_delivering = False
+        """True while the broker applies a change, which may publish another."""
         self.is_held = False
         """True while a test holds changes back."""
 
@@ -41,8 +43,16 @@ class MetadataFeed:
             self._deliver()
 
     def _deliver(self) -> None:
-        while self._kept and not self.is_held and self._is_reached():
-            self._tell(self._kept.popleft())
+        if self._is_delivering:
+            return  # the loop around the change goes on
+        self._is_delivering = True
+        try:
+            while self._kept and not self.is_held and self._is_reached():
+                # The change stays in the line until the broker has it: Ctrl-C may come before.
+                self._tell(self._kept[0])
+                del self._kept[0]
+        finally:
+            self._is_delivering = False
 
     def forget(self) -> None:
         """Drop the kept changes: the broker is gone, and gets all metadata at its next start."""

@@ -174,9 +174,8 @@ class Several:
         return self._handle(member)
 
     def remove(self, node_id: int) -> None:
-        broker = self.broker(node_id)
-        if broker.is_running:
-            broker.stop()
+        if self.broker(node_id).is_running:
+            self.members[node_id].stop()
         self.host.running().brokers.unregister(node_id)
         del self.members[node_id], self._presences[node_id]
 

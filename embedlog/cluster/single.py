@@ -119,7 +119,11 @@ class Single:
             allow_remote_plaintext=allow_remote_plaintext,
             owner=owner,
         )
-        listener.start()
+        try:
+            listener.start()
+        except BaseException:
+            listener.served.close()
+            raise
         self._served = [each for each in self._served if not each.is_closed]
         self._served.append(listener.served)
         return listener

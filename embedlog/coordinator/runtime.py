@@ -27,6 +27,7 @@ from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
+from embedlog.runtime.outer_call import ANYWHERE
 from embedlog.runtime.pending import Pending
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
@@ -220,6 +221,11 @@ class CoordinatorRuntime(Generic[S]):
         except KafkaError as error:
             write.answer_error(error)
             return write.pending
+        except BaseException as error:
+            if type(error) in ANYWHERE or not isinstance(error, Exception):
+                # Load the shard anew, also if no request asks for it: time-outs are its own.
+                self.leader_changes.note([slot.index])
+            raise
         if write.is_committed:
             write.answer()
         else:
@@ -249,10 +255,9 @@ class CoordinatorRuntime(Generic[S]):
                     slot.is_busy = False
                     for context in (former, present, slot.context):
                         if context is not None:
-                            deferred += context.take_deferred()
+                            context.move_deferred(deferred)
         finally:
-            for action in deferred:
-                action()
+            _run_all(deferred)
 
     def _operate(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         """Run the operation and append its records. Requires: the shard's lock.
@@ -267,8 +272,9 @@ class CoordinatorRuntime(Generic[S]):
         try:
             write.result = result = write.operation(shard)
         except BaseException as error:
-            if not isinstance(error, Exception):
+            if type(error) in ANYWHERE or not isinstance(error, Exception):
                 # After Ctrl-C the shard's state is unknown. The next request loads the shard anew.
+                slot.is_doubtful = True
                 slot.unload(errors.NotCoordinator())
             raise
         try:
@@ -289,6 +295,7 @@ class CoordinatorRuntime(Generic[S]):
             # On Ctrl-C the records are already in the log, but nobody waits for them: unload the
             # shard.
             if result.on_append is not None:
+                slot.is_doubtful = True
                 slot.unload(errors.NotCoordinator())
             raise
 
@@ -375,7 +382,8 @@ class CoordinatorRuntime(Generic[S]):
         partition = slot.partition
         shard = slot.shard
         if shard is not None:
-            if partition.is_leader and partition.leader_epoch == slot.leader_epoch:
+            is_led = partition.is_leader and partition.leader_epoch == slot.leader_epoch
+            if is_led and not slot.is_doubtful:
                 return shard
             # Another leader may have appended since this shard was loaded.
             slot.unload(errors.NotCoordinator())
@@ -384,6 +392,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             leader_epoch = partition.leader_epoch
             partition.check_leader()
+            _commit_written(partition)
             context = ShardContext(
                 slot.index,
                 self._world,
@@ -415,6 +424,22 @@ class CoordinatorRuntime(Generic[S]):
             return
 
 
+def _run_all(actions: list[Callable[[], None]]) -> None:
+    """Run deferred actions, all of them: other callers wait for their effects.
+
+    Ctrl-C ends one of them. It runs again, which is harmless, and then the rest.
+    """
+    while actions:
+        try:
+            actions[0]()
+        except BaseException as error:
+            if isinstance(error, Exception):
+                del actions[0]
+            _run_all(actions)
+            raise
+        del actions[0]
+
+
 def _write_batch(
     slot: _Slot[Any],
     batch: bytes | BuiltMarker,
@@ -435,6 +460,17 @@ def _write_batch(
     )
     slot.end_offset = info.last_offset + 1
     return info.first_offset
+
+
+def _commit_written(partition: Partition) -> None:
+    """Commit the records of an append that Ctrl-C ended before it could: the only replica has them.
+
+    Otherwise reads of the shard that replays them would wait for the next append.
+    """
+    with partition.lock:
+        if partition.remote_replicas is None and not partition.log.health.failure:
+            partition.log.check_usable()
+            partition.log.offsets.commit(partition.syncs)
 
 
 def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
@@ -506,8 +542,14 @@ class LeaderChanges:
             index = next(iter(self._noted), None)
             if index is None:
                 break
-            self._noted.pop(index, None)
-            self._follow(index)
+            # By an instruction next to the `try`: no Ctrl-C can come in between.
+            del self._noted[index]
+            try:
+                self._follow(index)
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    self._noted[index] = None
+                raise
         return None
 
     def close(self) -> None:
@@ -546,6 +588,9 @@ class _Slot(Generic[S]):
         self.partition = partition
         self.lock = ranked_rlock(Rank.SHARD)
         self.is_busy = False
+        self.is_doubtful = False
+        """True from an interrupt inside an operation to the end of the `unload` that follows it,
+        which may be interrupted as well."""
         self.shard: S | None = None
         self.context: ShardContext | None = None
         self.leader_epoch = -1
@@ -565,3 +610,4 @@ class _Slot(Generic[S]):
         context.timer.cancel_all()
         shard.unloaded(error)
         self.shard = self.context = None
+        self.is_doubtful = False

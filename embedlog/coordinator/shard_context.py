@@ -104,10 +104,11 @@ class ShardContext:
         """
         return self._write(self, operation)
 
-    def take_deferred(self) -> list[Callable[[], None]]:
-        """Return the deferred actions, for the caller to run once it has released the lock."""
-        deferred, self._deferred = self._deferred, []
-        return deferred
+    def move_deferred(self, actions: list[Callable[[], None]]) -> None:
+        """Move the deferred actions to `actions`; the caller runs them without the lock."""
+        # No Ctrl-C can come between these two.
+        actions += self._deferred
+        self._deferred = []
 
 
 class ShardTimer:

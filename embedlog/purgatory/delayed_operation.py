@@ -29,7 +29,7 @@ class DelayedOperation(TimerTask):
     completed one after the other, and the chain cannot be a ring.
     """
 
-    __slots__ = ("_lock", "is_completed")
+    __slots__ = ("_has_ended", "_lock", "is_completed")
 
     def __init__(self, delay_ms: int) -> None:
         TimerTask.__init__(self, delay_ms)
@@ -37,6 +37,7 @@ class DelayedOperation(TimerTask):
         self.is_completed = False
         """True once a thread has won the right to end the operation; `on_complete` may still run.
         Only this class sets it."""
+        self._has_ended = False
 
     @abstractmethod
     def try_complete(self) -> bool:
@@ -53,12 +54,18 @@ class DelayedOperation(TimerTask):
         """End the operation now, whatever its condition; True if this call ended it."""
         if self.is_completed:
             return False
-        with self._lock:
-            if self.is_completed:
-                return False
-            # Set before `on_complete`: no thread may run `try_complete` during or after it.
-            self.is_completed = True
-        self._end()
+        is_mine = False
+        try:
+            with self._lock:
+                if self.is_completed:
+                    return False
+                # Set before `on_complete`: no thread may run `try_complete` during or after it.
+                self.is_completed = is_mine = True
+            self._end()
+        except (KeyboardInterrupt, SystemExit):
+            if is_mine and not self._has_ended:
+                self._end()  # no other thread will do it
+            raise
         return True
 
     def complete_held(self) -> bool:
@@ -66,7 +73,12 @@ class DelayedOperation(TimerTask):
         if self.is_completed:
             return False
         self.is_completed = True
-        self._end()
+        try:
+            self._end()
+        except (KeyboardInterrupt, SystemExit):
+            if not self._has_ended:
+                self._end()
+            raise
         return True
 
     def _end(self) -> None:
@@ -78,7 +90,9 @@ class DelayedOperation(TimerTask):
                 self.on_complete()
             except (KeyboardInterrupt, SystemExit):
                 self.on_complete()
+                self._has_ended = True
                 raise
+        self._has_ended = True
 
     def safe_try_complete(self) -> bool:
         """Try to complete under the lock; return True if this call completed it."""

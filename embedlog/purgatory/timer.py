@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.purgatory.timing_wheel import TimerTask, TimingWheel
 from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.outer_call import ANYWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +30,18 @@ class Timer:
         self._lock = ranked_rlock(Rank.TIMER)  # faster than a Lock: see `runtime.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
-        # Expired tasks that did not run because a task before them raised.
         self._overdue: list[TimerTask] = []
+        """Expired tasks. Each stays until its `run` has returned: Ctrl-C may end it before."""
+        self._run_count = 0
+        """Number of tasks at the begin of `_overdue` that have run."""
+        self._is_running = False
+        """True while the next of them runs: it does not count as waiting."""
 
     @property
     def size(self) -> int:
         with self._lock:
-            return self._wheel.size + len(self._overdue)
+            overdue_count = len(self._overdue) - self._run_count - self._is_running
+            return self._wheel.size + overdue_count
 
     def add(self, task: TimerTask) -> None:
         """Run `task` after `task.delay_ms`, or in this very call if the delay is not positive.
@@ -51,9 +57,12 @@ class Timer:
             if now_ms >= wheel.moves_at_ms or task.delay_ms <= 0:
                 wheel.move_time(now_ms)
             waits = wheel.add(task, now_ms + task.delay_ms)
-            if waits and wheel.queue[0][0] < self._announced_ms:
-                self._announced_ms = wheel.queue[0][0]
-                is_earlier = True
+            if waits:
+                # After a KeyboardInterrupt `advance` may still have to empty the task's bucket.
+                first_ms = wheel.queue[0][0] if wheel.queue else now_ms
+                if first_ms < self._announced_ms:
+                    self._announced_ms = first_ms
+                    is_earlier = True
         if not waits:
             task.run()
         elif is_earlier and self.on_earlier is not None:
@@ -64,25 +73,36 @@ class Timer:
 
         `now_ms` may be in the past: later tasks wait for a later call.
 
-        If a task raises, the tasks after it stay due for the next call.
+        If a task raises, the tasks after it stay due for the next call. A task that Ctrl-C ends
+        stays due as well, and runs again. Requires: one thread at a time, as the scheduler does.
         """
+        overdue = self._overdue
         with self._lock:
-            expired = self._wheel.advance(now_ms)
-            if self._overdue:
-                expired = self._overdue + expired
-                self._overdue = []
-        if not expired:
+            self._forget_run()
+            self._wheel.advance(now_ms, overdue)
+        if not overdue:
             return 0
-        tasks = iter(expired)
+        self._is_running = True
         try:
-            for task in tasks:
-                task.run()
+            while self._run_count < len(overdue):
+                overdue[self._run_count].run()
+                self._run_count += 1
+        except Exception as error:
+            if type(error) not in ANYWHERE:
+                self._run_count += 1
+            raise
         finally:
-            left = list(tasks)
-            if left:
-                with self._lock:
-                    self._overdue = left + self._overdue
-        return len(expired)
+            self._is_running = False
+        count = self._run_count
+        with self._lock:
+            self._forget_run()
+        return count
+
+    def _forget_run(self) -> None:
+        if self._run_count:
+            # No Ctrl-C can come between these two.
+            del self._overdue[: self._run_count]
+            self._run_count = 0
 
     def next_expiration_ms(self) -> int | None:
         """Return the time of the next call of `run_once`; None if no task waits.

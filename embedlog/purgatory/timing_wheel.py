@@ -133,7 +133,11 @@ class TimingWheel:
         self.wheel_size = wheel_size
         self.lock = ranked_rlock(Rank.TIMER) if lock is None else lock
         self.queue: list[tuple[int, int]] = []
-        """A heap of (bucket expiration, level), one entry for each bucket."""
+        """A heap of (bucket expiration, level), an entry for each bucket. After a KeyboardInterrupt
+        there may be entries without a bucket."""
+        self._opened: tuple[int, int] | None = None
+        """The entry of the bucket that `advance` is emptying; None outside of it, unless a
+        KeyboardInterrupt ended it."""
         self.levels: list[dict[int, TimerTaskList]] = []
         self._ticks: list[int] = []
         self._ends: list[int] = []  # exclusive end of each level's reach; increasing
@@ -172,31 +176,44 @@ class TimingWheel:
         task._bucket = bucket
         return True
 
-    def advance(self, now_ms: int) -> list[TimerTask]:
-        """Move the wheel's time to `now_ms`; return the expired tasks, in order of time.
+    def advance(self, now_ms: int, expired: list[TimerTask] | None = None) -> list[TimerTask]:
+        """Move the wheel's time to `now_ms`; add the expired tasks to `expired`, in order of time,
+        and return it.
 
         The other tasks of due buckets move to lower levels. If the wheel's time is later already,
-        tasks that expire between `now_ms` and that time stay for a later call.
+        tasks that expire between `now_ms` and that time stay for a later call. A KeyboardInterrupt
+        loses no task: each is in its bucket until the instruction that adds it to `expired`, and
+        the bucket is in the wheel until it is empty.
         """
         self.move_time(now_ms)
         end_ms = now_ms - now_ms % self.tick_ms + self.tick_ms
         queue = self.queue
-        expired: list[TimerTask] = []
-        is_in_order = True
-        while queue and queue[0][0] <= now_ms:
-            expiration_ms, number = heappop(queue)
-            bucket = self.levels[number].pop(expiration_ms // self._ticks[number])
-            if expired or number:
+        if expired is None:
+            expired = []
+        is_in_order = not expired
+        is_first = True
+        while self._opened is not None or (queue and queue[0][0] <= now_ms):
+            if self._opened is None:
+                self._opened = queue[0]
+                heappop(queue)
+            expiration_ms, number = self._opened
+            virtual_id = expiration_ms // self._ticks[number]
+            bucket = self.levels[number].get(virtual_id)
+            if number or not is_first:
                 # Buckets of different levels overlap in time, a long jump skips the moves down, and
                 # a coarse bucket keeps its tasks in the order of arrival.
                 is_in_order = False
-            if number:
-                self._demote(bucket, number, expired, end_ms)
-            else:
-                for task in bucket:
-                    if task._bucket is bucket:
-                        task._bucket = None
-                        expired.append(task)
+            is_first = False
+            if bucket is not None:
+                if number:
+                    self._demote(bucket, number, expired, end_ms)
+                else:
+                    for task in bucket:
+                        if task._bucket is bucket:
+                            task._bucket = None
+                            expired += (task,)
+                del self.levels[number][virtual_id]
+            self._opened = None
         if not is_in_order:
             expired.sort(key=_by_expiration)
         return expired
@@ -207,13 +224,17 @@ class TimingWheel:
         Drops buckets that hold only ghosts, so that they cause no wake-up.
         """
         queue = self.queue
+        if self._opened is not None:
+            return self._opened[0]
         while queue:
             expiration_ms, number = queue[0]
             virtual_id = expiration_ms // self._ticks[number]
-            if self.levels[number][virtual_id].task_count > 0:
-                return expiration_ms
+            bucket = self.levels[number].get(virtual_id)
+            if bucket is not None:
+                if bucket.task_count > 0:
+                    return expiration_ms
+                del self.levels[number][virtual_id]
             heappop(queue)
-            del self.levels[number][virtual_id]
         return None
 
     def move_time(self, now_ms: int) -> None:
@@ -250,7 +271,7 @@ class TimingWheel:
             expiration_ms = task.expiration_ms
             if expiration_ms < expired_end:
                 task._bucket = None
-                expired.append(task)
+                expired += (task,)
                 continue
             virtual_id = expiration_ms // tick_ms
             try:
@@ -266,9 +287,11 @@ class TimingWheel:
 
     def _add_bucket(self, number: int, virtual_id: int) -> TimerTaskList:
         expiration_ms = virtual_id * self._ticks[number]
-        bucket = self.levels[number][virtual_id] = TimerTaskList(expiration_ms, self.lock)
+        made = TimerTaskList(expiration_ms, self.lock)
+        # The entry comes first: after a KeyboardInterrupt no bucket may be without an entry.
         heappush(self.queue, (expiration_ms, number))
-        return bucket
+        self.levels[number][virtual_id] = made
+        return made
 
     def _add_level(self) -> None:
         tick_ms = self.tick_ms * self.wheel_size ** len(self.levels)

@@ -121,12 +121,13 @@ class InSync:
     def run_once(self, now_ms: int) -> int | None:
         """Repeat unanswered proposals; propose to add returned replicas and remove lagging ones."""
         if self._unanswered and now_ms >= self._retry_ms:
-            with self._lock:
-                unanswered, self._unanswered = self._unanswered, []
-            for partition, proposal in unanswered:
+            for _ in range(len(self._unanswered)):
+                # A proposal stays in the list until it was sent; refused ones are added at the end.
+                partition, proposal = self._unanswered[0]
                 remote = partition.remote_replicas
                 if remote is not None and remote.proposal is proposal:
                     self.send(partition, proposal)
+                del self._unanswered[0]
         if self._incomplete and now_ms >= self._return_ms:
             self._return_ms = now_ms + RETURN_MS
             for partition in list(self._incomplete):

@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from queue import Empty, Queue
 
+from embedlog.runtime.outer_call import as_caller
 from embedlog.runtime.threads import Thread
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ def one_ahead(items: Generator[Item, None, None], name: str) -> Iterator[Item]:
     making = _Making(items)
     switch_seconds = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    thread = Thread(making.run, name)
+    thread = Thread(lambda: as_caller(making.run), name)
     try:
         yield from making.taken()
     finally:

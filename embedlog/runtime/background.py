@@ -20,7 +20,11 @@ class BackgroundThread:
         self._is_closed = False
         self._parked = Parked()
         self._resign = runtime.scheduler.on_notify(self._parked.wake)
-        self._thread = runtime.scheduler.start_thread(self._run, "embedlog-background")
+        try:
+            self._thread = runtime.scheduler.start_thread(self._run, "embedlog-background")
+        except BaseException:
+            self._resign()
+            raise
 
     def close(self) -> None:
         """End the thread after its current duty. A second call does nothing."""

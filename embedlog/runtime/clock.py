@@ -28,6 +28,19 @@ else:
     from _functools import partial
 
 
+def _clock(name: str) -> Callable[[], int] | None:
+    """Return a function that reads a clock of the system; None if the system has only its name."""
+    number = getattr(time, name, None)
+    if number is None or not hasattr(time, "clock_gettime_ns"):
+        return None
+    read = partial(time.clock_gettime_ns, number)
+    try:
+        read()
+    except OSError:  # WebAssembly, sandboxes
+        return None
+    return read
+
+
 class _Machine:
     """The machine's own clocks, in nanoseconds.
 
@@ -35,19 +48,10 @@ class _Machine:
     modules.
     """
 
-    if hasattr(time, "clock_gettime_ns"):
-        monotonic = partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC)
-    else:
-        monotonic = partial(time.monotonic_ns)
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        elapsed = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
-    else:
-        elapsed = monotonic
-    if hasattr(time, "CLOCK_TAI"):
-        # No library fakes TAI. It is ahead of UTC by the leap seconds, if the system knows them.
-        wall = partial(time.clock_gettime_ns, time.CLOCK_TAI)
-    else:
-        wall = partial(time.time_ns)
+    monotonic = _clock("CLOCK_MONOTONIC") or partial(time.monotonic_ns)
+    elapsed = _clock("CLOCK_BOOTTIME") or monotonic
+    # No library fakes TAI. It is ahead of UTC by the leap seconds, if the system knows them.
+    wall = _clock("CLOCK_TAI") or partial(time.time_ns)
 
 
 _monotonic_ns: Callable[[], int] = _Machine.monotonic

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog.errors import EmbedlogError
 from embedlog.runtime.locks import closed_gate
+from embedlog.runtime.outer_call import in_own_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,16 +86,23 @@ class Waiting:
             self.parked[0].wake()
 
 
+class NoThread(EmbedlogError, RuntimeError):
+    """The system lets this process start no more threads."""
+
+
 class Thread:
-    """A started thread."""
+    """A started thread. Its making raises NoThread if it cannot be started."""
 
     __slots__ = ("_thread",)
 
     def __init__(self, target: Callable[[], None], name: str) -> None:
         from threading import Thread as OsThread
 
-        self._thread = OsThread(target=target, name=name, daemon=True)
-        self._thread.start()
+        self._thread = OsThread(target=in_own_thread, args=(target, name), name=name, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise NoThread(f"the thread {name} cannot be started: {error}") from error
 
     def join(self, timeout_ms: int | None = None) -> bool:
         """Wait for the thread to end; return whether it ended."""

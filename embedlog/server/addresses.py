@@ -6,6 +6,7 @@ from _thread import get_ident
 
 from embedlog.errors import ConfigError
 from embedlog.logger import Logger
+from embedlog.runtime.outer_call import outer, outer_close
 from embedlog.server.advertising import (
     ANY_ADDRESS,
     LISTENER_NAME,
@@ -170,6 +171,7 @@ class BrokerListener:
     def connection_count(self) -> int:
         return self.served.connection_count
 
+    @outer
     def run(self) -> None:
         """Serve in the calling thread until `stop`, then close the address."""
         self.served.run()
@@ -182,9 +184,13 @@ class BrokerListener:
         """Make `run` return soon. Callable from any thread and from a signal handler."""
         self.served.stop()
 
+    @outer_close(in_callbacks=False)
     def close(self) -> None:
         """Close every connection; on return the address is free again."""
         self.served.close()
+
+    def _ends_soon(self) -> None:
+        self.served.stop()
 
     def __repr__(self) -> str:
         return f"<BrokerListener {self.address}{', closed' if self.served.is_closed else ''}>"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog.common import deque
+from embedlog.runtime.threads import NoThread
 from wire.api_keys import ApiKey
 
 TYPE_CHECKING = False
@@ -107,7 +108,10 @@ class HeavyRequests:
     def add(self, connection: Connection, work: Callable[[], None]) -> None:
         """Queue `work` for `connection`. Only one thread may call this."""
         self._queue.append((connection, work))
-        self._thread.notify()
+        try:
+            self._thread.notify()
+        except NoThread:
+            self.run_once(0)  # in the listener's thread: slow for the others, but answered
 
     def close(self) -> None:
         """Drop the waiting requests; return when the running request is done."""

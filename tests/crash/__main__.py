@@ -18,6 +18,7 @@ VERBS = {
     "disks": "a full disk, a process without descriptors",
     "forks": "fork while other threads append and read",
     "interrupts": "KeyboardInterrupt at any possible place",
+    "nested": "a public call at any opcode of another call of its thread",
     "openers": "two processes open one directory at the same time",
     "power": "copies of a mounted disk; a disk whose syncs fail",
     "flips": "every bit of a small directory is flipped in turn",

@@ -21,6 +21,7 @@ from embedlog.client.connect import connect
 from embedlog.client.parse_settings import parse
 from embedlog.client.settings import ADMIN
 from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.outer_call import outer_close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Admin(
         self._calls = AdminCalls(self._transport, self._settings)
         self._metadata = self._calls.metadata
 
+    @outer_close(in_callbacks=False)
     def close(self) -> None:
         """Wait for the running call, then free the resources. A second call does nothing."""
         with self._turn:

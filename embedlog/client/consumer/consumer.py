@@ -24,12 +24,14 @@ from embedlog.client.consumer.driver import ConsumerDriver
 from embedlog.client.consumer.fetch_buffer import FetchBuffer
 from embedlog.client.consumer.fetcher import Fetcher
 from embedlog.client.consumer.hand_out import HandOut
+from embedlog.client.consumer.iteration import iterate
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.client.consumer.parts import ConsumerParts
 from embedlog.client.consumer.positions import Positions
 from embedlog.client.consumer.rebalance_listener import check_listener
 from embedlog.client.consumer.record import ConsumerRecords
 from embedlog.client.consumer.settings import complete
+from embedlog.client.consumer.subscribed_topics import compiled, topic_names
 from embedlog.client.consumer.subscription_state import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -43,6 +45,7 @@ from embedlog.client.parse_settings import parse
 from embedlog.client.settings import CONSUMER
 from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
+from embedlog.runtime.outer_call import outer, outer_close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +69,6 @@ if TYPE_CHECKING:
 
     Partition = TopicPartition | tuple[str, int]
 
-_ITERATION_WAIT_MS = 1_000
 _OFFSET_FIELDS = 3  # of an `OffsetAndMetadata`
 
 
@@ -124,10 +126,12 @@ class Consumer:
         self._buffer = buffer
         self._driver = driver
         self._guard = driver.guard
+        self._is_gone, self._ends_soon = driver.is_gone, driver.end_call
         self._closing = Closing(parts, driver, fetcher, self._hand_out)
 
     # Subscription
 
+    @outer
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions and no others; an empty list means `unsubscribe`.
 
@@ -140,7 +144,7 @@ class Consumer:
         with self._guard:
             keys = arguments.partitions(partitions, "assign")
             if not keys:
-                self.unsubscribe()
+                self._unsubscribe()
                 return
             if self._driver.coordinator is not None:
                 # Commit now: no rebalance will commit the positions of partitions that this call
@@ -153,11 +157,13 @@ class Consumer:
                 self._metadata.want(topic)
             self._metadata.wanted.forget(old - topics)
 
+    @outer
     def assignment(self) -> set[TopicPartition]:
         """Return the partitions that the user or the group has assigned."""
         with self._guard:
             return set(self._subscription.partitions)
 
+    @outer
     def subscribe(
         self,
         topics: Iterable[str] | Pattern[str] | SubscriptionPattern | None = None,
@@ -182,19 +188,19 @@ class Consumer:
         with self._guard:
             coordinator, subscription = self._driver.group, self._subscription
             server_pattern = getattr(topics, "server_pattern", None)
-            compiled: Any = _compiled(pattern) if topics is None else topics
+            wanted: Any = compiled(pattern) if topics is None else topics
             if server_pattern is not None:
                 if coordinator.is_classic:
                     raise IllegalState("a SubscriptionPattern needs group.protocol=consumer")
                 subscription.subscribe_server_pattern(server_pattern, listener)
                 self._follow_all_topics()
-            elif hasattr(compiled, "fullmatch"):
-                subscription.subscribe_pattern(compiled, listener)
+            elif hasattr(wanted, "fullmatch"):
+                subscription.subscribe_pattern(wanted, listener)
                 self._follow_all_topics()
             else:
-                names = _names(topics)
+                names = topic_names(topics)
                 if not names:
-                    self.unsubscribe()
+                    self._unsubscribe()
                     return
                 old = subscription.topics
                 subscription.subscribe(names, listener)
@@ -203,8 +209,14 @@ class Consumer:
                 self._metadata.wanted.forget(old - set(names))
             coordinator.subscription_changed()
 
+    @outer
     def unsubscribe(self) -> None:
         """Read nothing, and leave the group."""
+        self._unsubscribe()
+
+    unassign = unsubscribe
+
+    def _unsubscribe(self) -> None:
         with self._guard:
             subscription, wanted = self._subscription, self._metadata.wanted
             coordinator = self._driver.coordinator
@@ -217,8 +229,7 @@ class Consumer:
             if coordinator is not None:
                 coordinator.calls.raise_first()
 
-    unassign = unsubscribe
-
+    @outer
     def subscription(self) -> set[str]:
         """Return the subscribed topics; with a regular expression, the known topics that match it.
 
@@ -284,17 +295,8 @@ class Consumer:
         The position moves with each record, so a commit inside the loop covers exactly the records
         that the loop has got so far. `poll` is at least twice as fast.
         """
-        guard, driver, next_record = self._guard, self._driver, self._hand_out.next_record
-        while True:
-            yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
-            if self._parts.interceptors is not None:
-                continue  # only `poll` passes records through the interceptors
-            for _ in range(self._poll_count_max):
-                with guard:
-                    record = None if driver.is_woken else next_record()
-                if record is None:
-                    break
-                yield record
+        parts = self._driver, self._hand_out, self._poll_count_max
+        return iterate(self, *parts, lambda: self._parts.interceptors is not None)
 
     def wakeup(self) -> None:
         """Make the waiting call, or the next call that would wait, raise WakeupError.
@@ -305,6 +307,7 @@ class Consumer:
 
     # Positions
 
+    @outer
     def seek(self, partition: Partition, offset: int | OffsetAndMetadata) -> None:
         """Continue at `offset` of an assigned partition.
 
@@ -319,10 +322,12 @@ class Consumer:
         with self._guard:
             self._state(partition, "seek").seek_unproven(number, leader_epoch)
 
+    @outer
     def seek_to_beginning(self, *partitions: Partition) -> None:
         """Continue at the first record of each partition, by default in all assigned partitions."""
         self._seek_to(partitions, EARLIEST_TIMESTAMP, "seek_to_beginning")
 
+    @outer
     def seek_to_end(self, *partitions: Partition) -> None:
         """Continue after the last record; with read_committed, before the first open transaction.
 
@@ -336,6 +341,7 @@ class Consumer:
             for state in self._states(chosen, call):
                 state.reset_to(timestamp)
 
+    @outer
     def position(self, partition: Partition, timeout_ms: int | None = None) -> int:
         """Return the offset of the next record to read; look it up if it is not known yet.
 
@@ -350,6 +356,7 @@ class Consumer:
             self._driver.find_position(state, timeout_ms)
             return state.offset
 
+    @outer
     def pause(self, *partitions: Partition) -> None:
         """Stop handing out records of these partitions. Fetched records are kept.
 
@@ -359,17 +366,20 @@ class Consumer:
             for state in self._states(partitions, "pause"):
                 state.is_paused = True
 
+    @outer
     def resume(self, *partitions: Partition) -> None:
         """Hand out records of these partitions again."""
         with self._guard:
             for state in self._states(partitions, "resume"):
                 state.is_paused = False
 
+    @outer
     def paused(self) -> set[TopicPartition]:
         """Return the paused partitions."""
         with self._guard:
             return {key for key, state in self._subscription.partitions.items() if state.is_paused}
 
+    @outer
     def current_lag(self, partition: Partition) -> int | None:
         """Return the number of records between the position and the log's end at the last fetch.
 
@@ -391,6 +401,7 @@ class Consumer:
 
     # Topics and offsets
 
+    @outer
     def beginning_offsets(
         self, partitions: Iterable[Partition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
@@ -398,6 +409,7 @@ class Consumer:
         call = "beginning_offsets"
         return self._edge_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms, call)
 
+    @outer
     def end_offsets(
         self, partitions: Iterable[Partition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
@@ -413,6 +425,7 @@ class Consumer:
             found = self._look_up(dict.fromkeys(keys, timestamp), timeout_ms)
         return {key: 0 if offset is None else offset.offset for key, offset in found.items()}
 
+    @outer
     def offsets_for_times(
         self,
         timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
@@ -451,6 +464,7 @@ class Consumer:
             raise error
         return lookup.found
 
+    @outer
     def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[PartitionInfo]:
         """Return the partitions of a topic; an empty list if there is no such topic.
 
@@ -477,6 +491,7 @@ class Consumer:
             info = metadata.topics.get(topic)
             return [] if info is None else list(info.partitions)
 
+    @outer
     def list_topics(self, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
         """Return all topics of the cluster by name."""
         timeout_ms = arguments.optional_timeout_ms(timeout_ms, "list_topics")
@@ -491,6 +506,7 @@ class Consumer:
 
     # The group
 
+    @outer
     def commit(self, offsets: GivenOffsets | None = None, timeout_ms: int | None = None) -> None:
         """Store offsets for the group, by default the positions, and wait until they are stored.
 
@@ -525,6 +541,7 @@ class Consumer:
                 text = "the coordinator did not store the offsets in time"
                 raise errors.TimedOut(text + because(cause))
 
+    @outer
     def commit_async(
         self, offsets: GivenOffsets | None = None, callback: Callback | None = None
     ) -> None:
@@ -542,6 +559,7 @@ class Consumer:
             coordinator.commits.begin(wanted, retries=False, callback=callback)
             coordinator.keep(self._parts.transport.runtime.clock.monotonic_ms())
 
+    @outer
     def committed(
         self,
         partitions: Iterable[Partition],
@@ -565,6 +583,7 @@ class Consumer:
                 raise lookup.error
             return lookup.found
 
+    @outer
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that `commit` would store: the positions with their leader epochs.
 
@@ -592,11 +611,13 @@ class Consumer:
             return consumed_offsets(self._subscription)
         return offsets_of(offsets, call)
 
+    @outer
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return the consumer's identity in its group, for a transactional producer."""
         with self._guard:
             return self._driver.group.member.metadata()
 
+    @outer
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
         """Make the next poll begin a rebalance, unless one is running.
 
@@ -644,6 +665,7 @@ class Consumer:
             found["last-heartbeat-seconds-ago"] = ago
         return found
 
+    @outer_close(in_callbacks=False)
     def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
         """Commit the positions if enable.auto.commit is on, leave the group and free resources.
 
@@ -679,21 +701,3 @@ def shared(
     """Build a consumer and return its parts, for callers that serialise access themselves."""
     consumer = Consumer(target, config, **settings)
     return consumer, consumer._parts, consumer._driver
-
-
-def _compiled(given: str | Pattern[str] | None) -> Pattern[str] | None:
-    if given is None or not isinstance(given, str) and hasattr(given, "fullmatch"):
-        return given
-    arguments.name(given, "subscribe", "pattern", what="a regular expression")
-    from re import compile as compile_pattern
-
-    return compile_pattern(given)
-
-
-def _names(topics: Any) -> list[str]:
-    if isinstance(topics, str):
-        raise arguments.WrongType(
-            f"subscribe(topics={topics!r}): expected a list of topic names, got one str; write "
-            f"[{topics!r}], or pattern={topics!r} for a regular expression"
-        )
-    return arguments.names(() if topics is None else topics, "subscribe", "topics")

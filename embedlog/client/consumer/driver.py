@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
+from _weakref import ref
+
 from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.consumer.guard import Guard
 from embedlog.client.consumer.subscription_state import FetchState, SubscriptionType
 from embedlog.client.errors import IllegalState, WakeupError, because
 from embedlog.client.lacks import is_missing, lack_of
+from embedlog.errors import ClosedError, EmbedlogError
+from embedlog.runtime.outer_call import (
+    INSIDE,
+    PUT_OFF,
+    closed_during,
+    end_calls,
+    nested,
+)
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -60,6 +71,11 @@ class ConsumerDriver:
         self.is_closing = False
         self._checked_answers = 0
         """The number of the metadata answer in which missing partitions were sought."""
+        self.is_ending = False
+        """True after `end_call`."""
+        self._transport.ends_soon = _weakly(self)
+        if self._transport.is_closed:
+            self.end_call()  # the cluster was closed before this line
 
     @property
     def group(self) -> ConsumerCoordinator:
@@ -78,21 +94,34 @@ class ConsumerDriver:
         """Make passes until `collect` returns a result, and return it; None on timeout."""
         if type(timeout_ms) is not int or timeout_ms < 0:
             timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
-        with self.guard:
-            if self._subscription.type == SubscriptionType.NONE:
-                raise IllegalState("nothing to read: call subscribe or assign first")
-            if self.is_woken:
-                self._raise_woken()
-            if self.coordinator is not None:
-                self._coordinate(self._clock.monotonic_ms())
-            buffer = self._buffer
-            found = collect() if buffer.first or buffer.errors else None
-            if found is None:
-                found = self._fetch_and_collect(timeout_ms, collect)
-            if found is not None and not self._transport.in_process and buffer.is_behind:
-                # Send the next fetch now: it is under way while the application uses these records.
-                self._fetcher.advance(self._clock.monotonic_ms())
-            return found
+        me = get_ident()
+        if me in INSIDE:
+            raise nested("Consumer.poll")
+        INSIDE[me] = "Consumer.poll"
+        try:
+            with self.guard:
+                if self._subscription.type == SubscriptionType.NONE:
+                    raise IllegalState("nothing to read: call subscribe or assign first")
+                if self.is_woken:
+                    self._raise_woken()
+                if self.coordinator is not None:
+                    self._coordinate(self._clock.monotonic_ms())
+                buffer = self._buffer
+                found = collect() if buffer.first or buffer.errors else None
+                if found is None:
+                    found = self._fetch_and_collect(timeout_ms, collect)
+                if found is not None and not self._transport.in_process and buffer.is_behind:
+                    # Send the next fetch now, for the time in which the application works.
+                    self._fetcher.advance(self._clock.monotonic_ms())
+                return found
+        except EmbedlogError as error:
+            if self.is_gone() and type(error) is not ClosedError:
+                raise closed_during("Consumer.poll") from error
+            raise
+        finally:
+            del INSIDE[me]
+            if PUT_OFF:
+                end_calls()
 
     def _fetch_and_collect(self, timeout_ms: int, collect: Callable[[], T | None]) -> T | None:
         now_ms = self._clock.monotonic_ms()
@@ -255,6 +284,15 @@ class ConsumerDriver:
         self._waiter.arrived()
         self._transport.wake()
 
+    def is_gone(self) -> bool:
+        """Return whether the consumer, or its cluster, was closed."""
+        return self.guard.is_closed or self._transport.is_closed
+
+    def end_call(self) -> None:
+        """Make the waiting call raise ClosedError: a `close` waits for its end."""
+        self.is_ending = True
+        self.wakeup()
+
     def forget_wakeup(self) -> None:
         """Cancel a `wakeup` that no call has raised yet. Requires: no call is running."""
         self.is_woken = False
@@ -266,5 +304,22 @@ class ConsumerDriver:
         return self.is_closing or (coordinator is not None and coordinator.calls.is_calling)
 
     def _raise_woken(self) -> None:
+        if self._transport.is_closed:
+            # Stay woken: no later call shall wait for answers, either.
+            raise ClosedError("the cluster was closed")
         self.forget_wakeup()
+        if self.is_ending:
+            raise ClosedError("the consumer is being closed")
         raise WakeupError("wakeup was called")
+
+
+def _weakly(driver: ConsumerDriver) -> Callable[[], None]:
+    """Return `driver.end_call`, for the transport, which must not keep the driver alive."""
+    reference = ref(driver)
+
+    def end_call() -> None:
+        found = reference()
+        if found is not None:
+            found.end_call()
+
+    return end_call

@@ -13,6 +13,7 @@ from embedlog.client.consumer.record import (
 from embedlog.client.consumer.subscription_state import FetchState
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.parse_settings import close_converters, converters
+from embedlog.runtime.outer_call import as_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,10 +207,10 @@ class HandOut:
             step = self._key_of
             try:
                 if key_of is not None and key is not None:
-                    key = key_of(key)
+                    key = as_user(key_of, key)
                 step = self._value_of
                 if value_of is not None and value is not None:
-                    value = value_of(value)
+                    value = as_user(value_of, value)
             except Exception as error:
                 fetch.give_back(offset)
                 assert step is not None, self

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class CallerDriver(Driver):
     """A driver whose callers make the passes, so that Ctrl-C may interrupt a pass anywhere.
 
-    `recover` is called before the next pass if Ctrl-C has ended a pass between any two of its
-    steps, or has ended a wait in which the caller's thread handled answers or the broker's duties.
+    `recover` is called before the next pass if Ctrl-C, or an exception of `ANYWHERE`, has ended a
+    pass between any two of its steps, or a wait in which the caller's thread handled answers or the
+    broker's duties.
     """
 
     def __init__(self, transport: Transport, step: Step, recover: Action | None = None) -> None:
@@ -68,10 +69,6 @@ class CallerDriver(Driver):
     def _park(self, news: Pending[object], left_ms: int) -> None:
         """Wait for `news`, at most `left_ms`, or until time makes another pass useful."""
         raise AssertionError(self)
-
-    def _note(self, error: BaseException) -> None:
-        if not isinstance(error, Exception):
-            self._is_cut_short = True
 
     def _until_next_pass(self, left_ms: int) -> int:
         delay_ms = self._delay_ms

@@ -40,6 +40,9 @@ class Driver:
         key = id(self)
         _drivers[key] = ref(self, lambda _: _drivers.pop(key, None))
 
+    def begin(self) -> None:
+        """Start the thread that makes the passes, if there is one. Raises NoThread."""
+
     def run(self) -> None:
         """Make a pass now, or wake the thread that makes the passes.
 

@@ -7,6 +7,7 @@ from _thread import get_ident
 from embedlog.client.drivers.caller_driver import CallerDriver
 from embedlog.client.drivers.driver import PARK_MS
 from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.outer_call import ANYWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,16 +36,18 @@ class InProcessDriver(CallerDriver):
         if self._runner == get_ident():
             return self._is_done_inside(is_done)
         # The pass itself brings most answers, so first try without a listener.
-        self._pass()
+        self.run()
         if is_done():
             return True
         return super().wait(is_done, timeout_ms, is_news=is_news, patience_ms=patience_ms)
 
     def run_if_free(self) -> None:
         if not self._runner:
-            self._pass()
+            self.run()
 
-    def _pass(self) -> None:
+    def run(self) -> None:
+        if self._runner and not self._may_run():
+            return
         # With `with`, no Ctrl-C can come between taking the lock and the code that releases it.
         with self._own_turn:
             self._runner = get_ident()
@@ -54,8 +57,10 @@ class InProcessDriver(CallerDriver):
                 self._is_cut_short = True
                 self._delay_ms = self._step()
                 self._is_cut_short = False
-            except Exception:  # from a user's callback, or a defect: `step` has dealt with it
-                self._is_cut_short = False
+            except Exception as error:
+                # `step` has dealt with the error of a user's callback, or with a defect, but with
+                # no RecursionError: the code that should have done that has met another.
+                self._is_cut_short = type(error) in ANYWHERE
                 raise
             finally:
                 self._runner = 0
@@ -69,5 +74,6 @@ class InProcessDriver(CallerDriver):
             self._transport.wait(news, self._until_next_pass(left_ms))
         except BaseException as error:
             # Ctrl-C may have ended a duty of the broker here, before it completed an answer.
-            self._note(error)
+            if type(error) in ANYWHERE or not isinstance(error, Exception):
+                self._is_cut_short = True
             raise

@@ -11,6 +11,7 @@ from _thread import get_ident
 
 from embedlog.client.drivers.caller_driver import CallerDriver
 from embedlog.client.drivers.turn_lock import TurnLock
+from embedlog.runtime.outer_call import ANYWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class PollingDriver(CallerDriver):
                 self._transport.poll()
                 self._delay_ms = self._step()
                 self._is_cut_short = False
-            except Exception:  # from a user's callback, or a defect: `step` has dealt with it
-                self._is_cut_short = False
+            except Exception as error:
+                # `step` has dealt with the error of a user's callback, or with a defect, but with
+                # no RecursionError: the code that should have done that has met another.
+                self._is_cut_short = type(error) in ANYWHERE
                 raise
             finally:
                 self._runner = 0
@@ -67,7 +70,8 @@ class PollingDriver(CallerDriver):
                 # Computed only here: another thread's pass may have shortened the delay meanwhile.
                 self._transport.wait(news, self._until_next_pass(left_ms))
             except BaseException as error:
-                self._note(error)
+                if type(error) in ANYWHERE or not isinstance(error, Exception):
+                    self._is_cut_short = True
                 raise
             finally:
                 self._turns.release()

@@ -28,6 +28,10 @@ class ThreadedDriver(Driver):
         self._has_ended = False
         """True after `close`: from then on callers make the passes themselves."""
 
+    def begin(self) -> None:
+        if not self._has_ended:
+            self._thread.start(self._pass)
+
     def run(self) -> None:
         if not self._has_ended:
             self._thread.start(self._pass)

@@ -56,6 +56,7 @@ class NetworkClient:
     is_authority = False
     makes_topics = True
     before_end: Callable[[], None] | None = None
+    ends_soon: Callable[[], None] | None = None
     disk_error: Callable[[str, int], Exception | None]
 
     def __init__(

@@ -169,6 +169,40 @@ class RecordAccumulator:
         future.index = index
         return future
 
+    def join(  # noqa: PLR0917  called for every small record: keywords cost 40 ns
+        self,
+        batch: ProducerBatch,
+        size: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes,
+        callback: DeliveryCallback | None,
+    ) -> DeliveryFuture | None:
+        """Add a small record to the open `batch`; return None if `append` must do it.
+
+        `size` is the record's estimated size.
+        """
+        with self.lock:
+            records, filled = batch.records, batch.size + size
+            keys = records.keys
+            # A batch that was closed meanwhile has the limit 0.
+            if filled >= batch.small_size_limit or (key is not None and keys is None):
+                return None
+            batch.size = filled
+            future = DeliveryFuture()
+            future.batch, future.index = batch, len(records.values)
+            try:
+                records.values.append(value)
+                records.timestamps.append(timestamp)
+                if keys is not None:
+                    keys.append(key)
+                if callback is not None:
+                    batch.add_callback(future.index, callback)
+            except BaseException:
+                batch.trim(future.index)
+                raise
+            return future
+
     def add_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """Queue a complete batch, after everything appended before it.
 
@@ -261,7 +295,6 @@ class RecordAccumulator:
                     continue
                 batch.leader = leader
                 batch.topic_id = topic.topic_id
-                found.append(batch)
                 queue.batches.popleft()
                 if not batch.is_closed:
                     batch.close()
@@ -272,7 +305,8 @@ class RecordAccumulator:
                 if queue.batches:
                     self.active[queue] = None  # moves it to the end
                 if is_single:
-                    return found
+                    return [batch]
+                found.append(batch)
         self.next_due_ms = next_due_ms
         self.lacks_leader = lacks_leader
         return found
@@ -354,7 +388,8 @@ class RecordAccumulator:
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
             memory = min(max(limit, memory), self.pool.total)
             limit = min(limit, memory)
-        memory = size if size > memory else memory  # noqa: FURB136  `max` costs 80 ns
+        if size > memory:  # noqa: PLR1730  `max` costs 80 ns
+            memory = size
         pool = self.pool
         if (pool.waiting or pool.available < memory) and not pool.serves(memory):
             self.has_sendable = True

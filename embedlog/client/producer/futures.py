@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 from embedlog.errors import again
+from embedlog.runtime.outer_call import INSIDE, PUT_OFF, end_calls, nested
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ class DeliveryFuture:
         """Return whether the outcome is known. Takes arrived answers, and never waits."""
         batch = self.batch
         if not batch.is_done:
-            batch.delivery.run()
+            _take_answers(batch)
         return batch.is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
@@ -41,14 +44,23 @@ class DeliveryFuture:
         """
         batch = self.batch
         if not batch.is_done:
-            batch.delivery.wait_for(batch, timeout)
+            me = get_ident()
+            if me in INSIDE:
+                raise nested("DeliveryFuture.result")
+            INSIDE[me] = "DeliveryFuture.result"
+            try:
+                batch.delivery.wait_for(batch, timeout)
+            finally:
+                del INSIDE[me]
+                if PUT_OFF:
+                    end_calls()
         return batch.outcome.record(self.index)
 
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Wait as `result` does; return the record's error, or None if it was written."""
         batch = self.batch
         if not batch.is_done:
-            batch.delivery.wait_for(batch, timeout)
+            _wait(batch, timeout)
         return batch.outcome.error_of(self.index)
 
     def __repr__(self) -> str:
@@ -68,7 +80,7 @@ class BatchFuture:
         """Return whether the outcome of every record is known. Never waits."""
         for batch in self.batches:
             if not batch.is_done:
-                batch.delivery.run()
+                _take_answers(batch)
         return all(batch.is_done for batch in self.batches)
 
     def result(self, timeout: float | None = None) -> list[BatchMetadata]:
@@ -90,7 +102,34 @@ class BatchFuture:
         """Wait as `result` does; return the first error, or None if everything was written."""
         for batch in self.batches:
             if not batch.is_done:
-                batch.delivery.wait_for(batch, timeout)
+                _wait(batch, timeout)
         # Ask every batch, so that every error counts as seen by the caller.
         errors = [batch.outcome.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)
+
+
+def _take_answers(batch: ProducerBatch) -> None:
+    """Make a pass of the producer, unless this thread is inside a call that may be in a pass."""
+    me = get_ident()
+    if me in INSIDE:
+        return
+    INSIDE[me] = "the done() of a future"
+    try:
+        batch.delivery.run()
+    finally:
+        del INSIDE[me]
+        if PUT_OFF:
+            end_calls()
+
+
+def _wait(batch: ProducerBatch, timeout: float | None) -> None:
+    me = get_ident()
+    if me in INSIDE:
+        raise nested("the exception() of a future")
+    INSIDE[me] = "the exception() of a future"
+    try:
+        batch.delivery.wait_for(batch, timeout)
+    finally:
+        del INSIDE[me]
+        if PUT_OFF:
+            end_calls()

@@ -70,19 +70,17 @@ class InProcessSender:
         if upkeep.answers or settled:
             self._settle(now_ms)
         delay: int | None = None
-        if (
-            now_ms >= upkeep.quiet_until_ms
-            or self._metadata.is_asking
-            or self._transactions is not None
-        ):
+        if now_ms >= upkeep.quiet_until_ms or self._metadata.is_asking:
             try:
                 delay = upkeep.advance(now_ms)
             except EmbedlogError as error:
                 upkeep.give_up_waiting(error)
-        has_asked = False
-        while True:
+            if self._transactions is not None:
+                upkeep.quiet_until_ms = 0  # sequences and transactions may have work in any pass
             if upkeep.answers or settled:
                 self._settle(now_ms)
+        has_asked = False
+        while True:
             if not accumulator.active:
                 return None if not upkeep.sent else sooner(delay, upkeep.expiry_ms - now_ms)
             found = accumulator.ready(
@@ -90,6 +88,8 @@ class InProcessSender:
             )
             if found:
                 self._append(found[0], now_ms)
+                if upkeep.answers or settled:
+                    self._settle(now_ms)
                 continue
             due_ms = min(accumulator.next_due_ms, upkeep.expiry_ms) - now_ms
             if not accumulator.lacks_leader:
@@ -99,6 +99,8 @@ class InProcessSender:
             )
             if not has_asked:
                 return sooner(sooner(delay, due_ms), later)
+            if upkeep.answers or settled:
+                self._settle(now_ms)
 
     def abort_all(self, error: EmbedlogError) -> None:
         self.upkeep.give_up_all(error)

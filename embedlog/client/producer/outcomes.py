@@ -25,6 +25,7 @@ from embedlog.client.user_code import describe
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
 from embedlog.logger import Logger
+from embedlog.runtime.outer_call import as_user
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -58,7 +59,8 @@ _MAY_BE_WRITTEN = frozenset(
 """After these errors nobody knows whether the records are in the log."""
 
 _INTERRUPTED = (
-    "KeyboardInterrupt while the records were sent: nobody knows whether they are written"
+    "a KeyboardInterrupt or a RecursionError came while the records were sent: nobody knows "
+    "whether they are written"
 )
 
 
@@ -278,7 +280,7 @@ def _call_back(batch: ProducerBatch, callbacks: deque[tuple[int, DeliveryCallbac
     try:
         while callbacks:
             index, callback = callbacks.popleft()
-            callback(metadata(index), error)
+            as_user(callback, metadata(index), error)
     except Exception as raised:
         what = "was written" if error is None else f"failed: {error}"
         record = f"{metadata(index)}, which {what}"

@@ -18,6 +18,7 @@ from __future__ import annotations
 from embedlog.client.arguments import partition_number
 from embedlog.client.user_code import describe
 from embedlog.errors import ConfigError
+from embedlog.runtime.outer_call import as_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class ChosenPartitioner:
 
     def close(self) -> None:
         if self._close is not None:
-            self._close()
+            as_user(self._close)
 
 
 def _with_all(choose: Callable[..., Any], made: Any) -> ChoosePartition:
@@ -127,12 +128,12 @@ def _with_all(choose: Callable[..., Any], made: Any) -> ChoosePartition:
         _key: Any = None,
         _value: Any = None,
     ) -> int:
-        return partition_number(choose(topic, key, value), name, "returned partition")
+        return partition_number(as_user(choose, topic, key, value), name, "returned partition")
 
     def as_kafkas(
         topic: TopicInfo, key_bytes: bytes | None, value_bytes: bytes | None, key: Any, value: Any
     ) -> int:
-        chosen = choose(topic, key, key_bytes, value, value_bytes)
+        chosen = as_user(choose, topic, key, key_bytes, value, value_bytes)
         return partition_number(chosen, name, "returned partition")
 
     if isinstance(made, RoundRobinPartitioner):

@@ -15,6 +15,7 @@ from embedlog.client.arguments import timeout_s
 from embedlog.client.drivers.in_process_driver import InProcessDriver
 from embedlog.common import deque
 from embedlog.errors import TimedOut
+from embedlog.runtime.threads import NoThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ class Passes:
             self.driver.run()
             if batch.is_done:
                 return
+        self._wait_for(batch, timeout)
 
+    def _wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
         def is_done() -> bool:
             return batch.is_done
 
@@ -92,6 +95,15 @@ class Passes:
                 f"{batch} has no outcome after {timeout} s; it is given up after "
                 f"delivery.timeout.ms={self._delivery_timeout_ms}"
             )
+
+    def begin(self) -> None:
+        """Start the thread that all records need, before the first is queued.
+
+        Raises:
+            NoThread: it cannot be started.
+        """
+        if self._is_threaded:
+            self.driver.begin()
 
     def attend(self) -> None:
         """Send a batch that was begun or closed, or make sure that it is sent in time."""
@@ -206,11 +218,20 @@ class UnattendedPasses:
         self._thread = self._scheduler.duty_thread(self, "embedlog-producer")
 
     def arm(self) -> None:
-        """Begin to make passes for records whose call ends before their outcome is known."""
+        """Begin to make passes for records whose call ends before their outcome is known.
+
+        The records are queued already, so a process that can start no thread gets no error: the
+        caller sends them now.
+        """
         self._quiet_since_ms = self._clock.monotonic_ms()
         self._pause_ms = 1
         self._care.is_armed = True
-        self._thread.notify()
+        try:
+            self._thread.notify()
+        except NoThread:
+            self._care.is_armed = False
+            self._accumulator.close_all()
+            self._driver.run()
 
     def run_once(self, now_ms: int) -> int | None:
         """Make a pass if one is due; return ms until the next look, or None to wait for `arm`."""

@@ -22,6 +22,7 @@ process.
 
 from __future__ import annotations
 
+from _thread import get_ident
 from _weakref import ref
 from sys import is_finalizing
 
@@ -38,9 +39,19 @@ from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.client.producer.transactional import Transactional
 from embedlog.client.settings import PRODUCER
 from embedlog.client.user_code import attempt
-from embedlog.errors import ClosedError, TimedOut, again
+from embedlog.errors import ClosedError, EmbedlogError, TimedOut, again
 from embedlog.logger import Logger
 from embedlog.runtime.at_exit import PRODUCERS
+from embedlog.runtime.outer_call import (
+    INSIDE,
+    PUT_OFF,
+    closed_during,
+    end_calls,
+    is_gone,
+    nested,
+    outer,
+    outer_close,
+)
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user
 
@@ -99,7 +110,7 @@ class Producer(Transactional):
         self._passes = parts.passes
         self._accumulator = parts.accumulator
         self._enqueue = parts.accumulator.append
-        self._lock = parts.accumulator.lock
+        self._join = parts.accumulator.join
         self._wall_source = parts.clock.wall_source()
         self._records = RecordSends(parts)
         self._columns = ColumnSends(parts)
@@ -136,47 +147,43 @@ class Producer(Transactional):
 
         Raises ClosedError, SerializationError; TypeError or ValueError for a wrong argument.
         """
+        me = get_ident()
+        if me in INSIDE:
+            raise nested("Producer.send")
+        INSIDE[me] = "Producer.send"
         try:
-            queues = self._quick_topics.get(topic)
-        except TypeError:  # a topic that is not hashable
-            queues = None
-        if (queues is None or type(value) is not bytes or partition is not None) or (
-            (timestamp_ms is not None or headers is not None)
-            or (on_delivery is not None and not callable(on_delivery))
-        ):
-            return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        stamp = self._wall_source.time_ns() // 1_000_000
-        size, queue = len(value), queues.sticky_queue
-        if key is not None:
-            queue = queues.by_key.get(key) if type(key) is bytes else None
-            size += 0 if queue is None else len(key)
-        if queue is not None and size <= SMALL_VALUE_MAX:
-            size, batch = size + SMALL_OVERHEAD, queue.open
-            if batch is not None:
-                with self._lock:  # a batch that was closed meanwhile has the limit 0
-                    records, filled = batch.records, batch.size + size
-                    keys = records.keys
-                    if filled < batch.small_size_limit and (key is None or keys is not None):
-                        batch.size = filled
-                        future = DeliveryFuture()
-                        future.batch, future.index = batch, len(records.values)
-                        try:
-                            records.values.append(value)
-                            records.timestamps.append(stamp)
-                            if keys is not None:
-                                keys.append(key)
-                            if on_delivery is not None:
-                                batch.add_callback(future.index, on_delivery)
-                        except BaseException:
-                            batch.trim(future.index)
-                            raise
+            try:
+                queues = self._quick_topics.get(topic)
+            except TypeError:  # a topic that is not hashable
+                queues = None
+            if (queues is None or type(value) is not bytes or partition is not None) or (
+                (timestamp_ms is not None or headers is not None)
+                or (on_delivery is not None and not callable(on_delivery))
+            ):
+                return self._send_any(
+                    topic, value, key, partition, timestamp_ms, headers, on_delivery
+                )
+            stamp = self._wall_source.time_ns() // 1_000_000
+            size, queue = len(value), queues.sticky_queue
+            if key is not None:
+                queue = queues.by_key.get(key) if type(key) is bytes else None
+                size += 0 if queue is None else len(key)
+            if queue is not None and size <= SMALL_VALUE_MAX:
+                size, batch = size + SMALL_OVERHEAD, queue.open
+                if batch is not None:
+                    future = self._join(batch, size, stamp, key, value, on_delivery)
+                    if future is not None:
                         return future
-            sent = self._enqueue(queue, size, stamp, key, value, None, on_delivery, key is None)
-            if sent is not None:
-                if self._accumulator.needs_attention:
-                    self._passes.attend()
-                return sent
-        return self._send_any(topic, value, key, None, stamp, None, on_delivery)
+                sent = self._enqueue(queue, size, stamp, key, value, None, on_delivery, key is None)
+                if sent is not None:
+                    if self._accumulator.needs_attention:
+                        self._passes.attend()
+                    return sent
+            return self._send_any(topic, value, key, None, stamp, None, on_delivery)
+        finally:
+            del INSIDE[me]
+            if PUT_OFF:
+                end_calls()
 
     def append(
         self,
@@ -212,8 +219,21 @@ class Producer(Transactional):
             and headers is None
             and timestamp_ms is None
         ):
-            timeout_ms = None if timeout is None else milliseconds(timeout, "append")
-            found = self._direct.append(topic, value, key, timeout_ms)
+            me = get_ident()
+            if me in INSIDE:
+                raise nested("Producer.append")
+            INSIDE[me] = "Producer.append"
+            try:
+                timeout_ms = None if timeout is None else milliseconds(timeout, "append")
+                found = self._direct.append(topic, value, key, timeout_ms)
+            except EmbedlogError as error:
+                if is_gone(self, error):
+                    raise closed_during("Producer.append") from error
+                raise
+            finally:
+                del INSIDE[me]
+                if PUT_OFF:
+                    end_calls()
             if found is not None:
                 return found
         sent = self.send(
@@ -227,6 +247,7 @@ class Producer(Transactional):
         transactions = self._parts.transactions
         if transactions is not None:
             transactions.check_send("send")
+        self._passes.begin()
         sent = self._records.queue(*given)
         if transactions is not None:
             transactions.saw(sent.batch)
@@ -234,6 +255,7 @@ class Producer(Transactional):
             self._passes.attend()
         return sent
 
+    @outer
     def send_batch(
         self,
         topic: str,
@@ -257,6 +279,7 @@ class Producer(Transactional):
                 the columns have different lengths.
         """
         self._check_open()
+        self._passes.begin()
         given = own_columns(values, keys, timestamps, headers, wall_ms=self._parts.clock.wall_ms)
         return self._columns.send(topic, given, partition)
 
@@ -280,6 +303,7 @@ class Producer(Transactional):
 
         return Transaction(self, self.send, self.send_batch)
 
+    @outer
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now and wait, at most `timeout` seconds, until every record has an
         outcome.
@@ -296,6 +320,7 @@ class Producer(Transactional):
                 f"{count} records had no outcome after {timeout} s; they are still being sent"
             )
 
+    @outer_close(in_callbacks=True)
     def close(self, timeout: float | None = None) -> None:
         """Send everything, wait for it at most `timeout` seconds, and give back all resources.
 
@@ -325,11 +350,14 @@ class Producer(Transactional):
         finally:
             gone = ClosedError("the producer was closed before the record had an outcome")
             self._passes.close(lambda: parts.sender.abort_all(gone))
+            if parts.transactions is not None:
+                parts.transactions.end(gone)
             parts.transport.close()
             if parts.interceptors is not None:
                 parts.interceptors.close()
             close_converters(parts.serialize_key, parts.serialize_value)
 
+    @outer
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """Return the partitions of `topic` from the newest metadata.
 
@@ -368,6 +396,7 @@ class Producer(Transactional):
     def __enter__(self) -> Producer:
         return self
 
+    @outer
     def __exit__(self, kind: object, *_exception: object) -> None:
         """Close. If the `with` body raised nothing, raise the first unseen error of a record."""
         try:
@@ -376,6 +405,9 @@ class Producer(Transactional):
             error = self._parts.sender.outcomes.failures.take_unseen()
         if error is not None and kind is None:
             raise again(error)
+
+    def _is_gone(self) -> bool:
+        return self._is_closed or self._parts.transport.is_closed
 
     def _check_open(self) -> None:
         if self._is_closed:

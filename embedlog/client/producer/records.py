@@ -5,6 +5,7 @@ from __future__ import annotations
 from embedlog.client.arguments import several, shown, timestamp_ms
 from embedlog.client.errors import SerializationError
 from embedlog.common import item
+from embedlog.runtime.outer_call import as_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def serialized(serializer: Converter, data: Any, what: str, topic: str) -> Any:
     if data is None:
         return None
     try:
-        made = serializer.for_topic(topic)(data)
+        made = as_user(serializer.for_topic(topic), data)
     except Exception as error:
         raise SerializationError(
             f"{serializer.setting} refused a {type(data).__name__} for topic {topic!r}: "

@@ -19,6 +19,7 @@ from embedlog.client.producer.records import (
 )
 from embedlog.client.producer.sizes import record_size
 from embedlog.errors import KafkaError, TimedOut
+from embedlog.runtime.outer_call import as_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class RecordSends:
         batch = ProducerBatch.refused(topic, partition, error, self._parts.passes)
         self._parts.sender.outcomes.metrics.failed_count += 1
         if callback is not None:
-            callback(batch.outcome.metadata(0), error)
+            as_user(callback, batch.outcome.metadata(0), error)
         if callback is None or not tells_user(callback):
             self._parts.sender.outcomes.failures.add(batch)
         future = DeliveryFuture()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client.errors import IllegalState
+from embedlog.runtime.outer_call import outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Transactional:
 
     _parts: ProducerParts
 
+    @outer
     def init_transactions(self, *, keep_prepared: bool = False) -> None:
         """Get this producer's epoch, once, before the first transaction.
 
@@ -38,6 +40,7 @@ class Transactional:
         """
         self._of_transactions("init_transactions").init(keep_prepared=keep_prepared)
 
+    @outer
     def begin_transaction(self) -> None:
         """Open a transaction, which contains the records sent from here on. Sends no request.
 
@@ -47,6 +50,7 @@ class Transactional:
         """
         self._of_transactions("begin_transaction").begin()
 
+    @outer
     def send_offsets_to_transaction(
         self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata
     ) -> None:
@@ -63,6 +67,7 @@ class Transactional:
         calls = self._of_transactions("send_offsets_to_transaction")
         calls.send_offsets(offsets, group_metadata)
 
+    @outer
     def commit_transaction(self) -> None:
         """Send the records that still wait, wait for all outcomes, and commit.
 
@@ -75,6 +80,7 @@ class Transactional:
         """
         self._of_transactions("commit_transaction").commit()
 
+    @outer
     def abort_transaction(self) -> None:
         """Discard the transaction's records. Records that were not written yet are dropped: their
         futures fail with `TransactionAborted`.
@@ -85,6 +91,7 @@ class Transactional:
         """
         self._of_transactions("abort_transaction").abort()
 
+    @outer
     def prepare_transaction(self) -> PreparedTransaction:
         """Write all sent records, and accept no more: the first phase of a two-phase commit.
 
@@ -98,6 +105,7 @@ class Transactional:
         """
         return self._of_transactions("prepare_transaction").prepare()
 
+    @outer
     def complete_transaction(self, prepared: PreparedTransaction) -> None:
         """Commit the prepared transaction if it is `prepared`, else abort it.
 

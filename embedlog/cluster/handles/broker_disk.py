@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
+from embedlog.runtime.outer_call import outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +23,17 @@ class BrokerDisk:
         """Paths of the broker's log directories; the first has the metadata."""
         return self._member.directory, *self._member.log_dirs
 
+    @outer
     def fill(self) -> None:
         """Fill the disk: the broker takes no more records until `free`."""
         self._member.disk.is_full = True
 
+    @outer
     def free(self) -> None:
         """End `fill`."""
         self._member.disk.is_full = False
 
+    @outer
     def slow(self, delay_ms: int) -> None:
         """Make each write take `delay_ms`, one after the other. 0 ends the fault.
 
@@ -42,6 +46,7 @@ class BrokerDisk:
             raise ConfigError(f"slow({delay_ms!r}): expected milliseconds, 0 or more")
         self._member.door.slow_disk.delay_ms = delay_ms
 
+    @outer
     def fail(self, directory: str) -> None:
         """Make every file call in a log directory fail with EIO until `repair`.
 
@@ -55,6 +60,7 @@ class BrokerDisk:
             raise ConfigError(f"{directory!r} is none of {', '.join(self.directories)}")
         self._member.disk.failing.add(directory)
 
+    @outer
     def repair(self) -> None:
         """End every `fail`. Restart the broker to bring its directories online again."""
         self._member.disk.failing.clear()

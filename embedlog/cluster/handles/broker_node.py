@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.errors import ClosedError, ConfigError
+from embedlog.runtime.outer_call import outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class BrokerNode:
             raise ClosedError(f"broker {self.node_id} does not run")
         return running.core
 
+    @outer
     def connect(self, client_id: str | None = None) -> Transport:
         """Return a transport to this broker alone: see `Cluster.connect`."""
         return self._connect(self.node_id, client_id, self)
@@ -96,6 +98,7 @@ class BrokerNode:
 
     # Faults
 
+    @outer
     def start(self) -> None:
         """Start the broker again, on its directory and at its former address.
 
@@ -104,6 +107,7 @@ class BrokerNode:
         """
         self._member.start()
 
+    @outer
     def stop(self) -> None:
         """Stop the broker cleanly: other brokers lead before it goes.
 
@@ -112,6 +116,7 @@ class BrokerNode:
         """
         self._member.stop()
 
+    @outer
     def kill(self, *, lose_unsynced: bool = False) -> None:
         """End the broker as SIGKILL does, or with `lose_unsynced` as a loss of power does.
 
@@ -123,6 +128,7 @@ class BrokerNode:
         """
         self._member.kill(lose_unsynced=lose_unsynced)
 
+    @outer
     def pause(self) -> None:
         """Stop the broker from receiving and sending, as SIGSTOP does.
 
@@ -133,6 +139,7 @@ class BrokerNode:
         """
         self._member.pause()
 
+    @outer
     def resume(self) -> None:
         """End a pause. The broker continues and does not know how long the pause took."""
         self._member.resume()
@@ -144,6 +151,7 @@ class BrokerNode:
 
         return BrokerDisk(self._member)
 
+    @outer
     def swap_address(self, other: BrokerNode) -> None:
         """Let the two brokers listen at each other's address, as after a move to other machines.
 
@@ -164,6 +172,7 @@ class BrokerNode:
         """Keep metadata changes from the broker until `release_metadata`."""
         self._member.feed.is_held = True
 
+    @outer
     def release_metadata(self) -> None:
         """Deliver the metadata changes that the broker missed, in order."""
         self._member.feed.is_held = False

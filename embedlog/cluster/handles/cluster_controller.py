@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.runtime.outer_call import outer
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +36,12 @@ class ClusterController:
         """The controller itself; None while it is stopped."""
         return self._host.controller
 
+    @outer
     def stop(self) -> None:
         """Stop the controller. Raises IllegalState if it does not run."""
         self._host.stop()
 
+    @outer
     def start(self) -> None:
         """Start the controller again, on its metadata log. Raises IllegalState if it runs."""
         self._host.start()

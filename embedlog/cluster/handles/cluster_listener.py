@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from embedlog.cluster.member import ClusterMember
+from embedlog.runtime.outer_call import outer, outer_close
 from embedlog.runtime.pending import Pending
 from embedlog.runtime.scheduler import Scheduler
 
@@ -49,6 +50,7 @@ class ClusterListener:
         running = (each for each in self._members.values() if each.running is not None)
         return next(running).listening.signal_fd
 
+    @outer
     def run(self) -> None:
         """Wait until `stop`. Each broker's listener has its own thread."""
         self._scheduler.wait(self._stopped, None)
@@ -57,10 +59,14 @@ class ClusterListener:
         """Make `run` return soon. Callable from any thread and from a signal handler."""
         self._stopped.complete(None)
 
+    @outer_close(in_callbacks=False)
     def close(self) -> None:
         """Stop listening. Clients in this process can still use the brokers."""
         for member in self._members.values():
             member.listening.forget()
+
+    def _ends_soon(self) -> None:
+        self.stop()
 
     def __repr__(self) -> str:
         return f"<ClusterListener {self.address or 'closed'}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, KafkaError, UnknownTopicOrPartition
+from embedlog.runtime.outer_call import outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class ClusterPartition:
         """The high watermark at each replica that runs."""
         return {node: found.log.offsets.high_watermark for node, found in self._hosted().items()}
 
+    @outer
     def move_to(self, node_id: int) -> None:
         """Make a broker the preferred leader; it leads as soon as it is in sync.
 
@@ -86,6 +88,7 @@ class ClusterPartition:
         controller.partitions.reassign(*self.topic_partition, wanted)
         controller.partitions.elect_leaders(0, [self.topic_partition])
 
+    @outer
     def reassign(self, replicas: Collection[int]) -> None:
         """Give the partition other replicas. The move ends when all of them are in sync.
 
@@ -94,10 +97,12 @@ class ClusterPartition:
         """
         self._host.running().partitions.reassign(*self.topic_partition, list(replicas))
 
+    @outer
     def hold(self, node_id: int) -> None:
         """Keep a follower behind: it fetches no more of this partition until `release`."""
         self._follower(node_id).hold(self.topic_partition)
 
+    @outer
     def release(self, node_id: int) -> None:
         """End `hold`."""
         self._follower(node_id).release(self.topic_partition)

@@ -145,11 +145,12 @@ class TransactionMarkers:
             self._decided.clear()
 
     def _ask(self, decided: _Decided) -> None:
-        with self._lock:
-            if decided.is_asked or _key(decided.transaction) not in self._decided:
-                return
-            decided.is_asked = True
+        is_mine = False
         try:
+            with self._lock:
+                if decided.is_asked or _key(decided.transaction) not in self._decided:
+                    return
+                decided.is_asked = is_mine = True
             decided.untold = {place for place in decided.untold if self._exists(*place)}
             if not decided.untold:
                 self._complete(decided)
@@ -161,7 +162,8 @@ class TransactionMarkers:
                 self._take(decided, answer)
         except BaseException:
             # After Ctrl-C repeat the request; a partition that already has the marker says so.
-            self._again(decided)
+            if is_mine:
+                self._again(decided)
             raise
 
     def _answered(self, decided: _Decided, pending: Pending[WriteTxnMarkersResponse]) -> None:

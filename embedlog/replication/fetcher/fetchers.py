@@ -88,19 +88,39 @@ class Fetchers:
         """Act on changed partitions, and step every fetcher that has work."""
         if self._news:
             with self._lock:
-                news, self._news = self._news, {}
-            for partition in news.values():
-                self._place(partition)
+                news = self._news.copy()
+            for key, partition in news.items():
+                self._place_news(key, partition)
         while self._due and self._due[0][0] <= now_ms:
-            self._ready[self._fetchers[heappop(self._due)[1]]] = None
+            self._ready[self._fetchers[self._due[0][1]]] = None
+            heappop(self._due)
         for fetcher in list(self._ready):
-            self._ready.pop(fetcher, None)
-            next_ms = fetcher.step()
-            if next_ms is not None and (next_ms, fetcher.leader) not in self._due:
-                heappush(self._due, (next_ms, fetcher.leader))
+            self._step(fetcher)
         if self._ready or self._news:
             return 0
         return max(0, self._due[0][0] - now_ms) if self._due else None
+
+    def _place_news(self, key: TopicPartition, partition: Partition) -> None:
+        # An instruction next to the `try`: no Ctrl-C can come in between and lose the partition.
+        # It leaves the table before the work, because it may change again meanwhile.
+        del self._news[key]
+        try:
+            self._place(partition)
+        except BaseException:
+            self._news.setdefault(key, partition)
+            raise
+
+    def _step(self, fetcher: ReplicaFetcher) -> None:
+        if fetcher not in self._ready:
+            return
+        del self._ready[fetcher]
+        try:
+            next_ms = fetcher.step()
+            if next_ms is not None and (next_ms, fetcher.leader) not in self._due:
+                heappush(self._due, (next_ms, fetcher.leader))
+        except BaseException:
+            self._ready[fetcher] = None
+            raise
 
     def _place(self, partition: Partition) -> None:
         """Fetch the partition from its present leader, or stop fetching it."""

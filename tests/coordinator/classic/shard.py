@@ -142,7 +142,9 @@ class Shard:
             work()
         finally:
             self._is_locked = False
-            for action in self.context.take_deferred():
+            deferred: list[Callable[[], None]] = []
+            self.context.move_deferred(deferred)
+            for action in deferred:
                 action()
 
     # Requests

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.coordinator.classic.shard import GROUP, RANGE, REBALANCE_MS, SESSION_MS, Shard
@@ -183,4 +185,6 @@ def test_a_heartbeat_touches_no_purgatory(shard: Shard) -> None:
         shard.heartbeat(leader, 1)
     assert shard.group().members.by_id[leader].session is session
     assert (shard.heartbeats.watched, shard.heartbeats.delayed) == (1, 1)
-    assert shard.context.take_deferred() == []
+    deferred: list[Callable[[], None]] = []
+    shard.context.move_deferred(deferred)
+    assert deferred == []

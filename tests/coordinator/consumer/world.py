@@ -151,7 +151,9 @@ class World:
             pending.fail(error)
         finally:
             self._is_locked = False
-            for action in self.context.take_deferred():
+            deferred: list[Callable[[], None]] = []
+            self.context.move_deferred(deferred)
+            for action in deferred:
                 action()
         return pending
 

@@ -13,8 +13,10 @@ inside the consumer, that thread does this work in its own passes and the duty d
 
 from __future__ import annotations
 
+from embedlog.logger import Logger
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.pending import Pending
+from embedlog.runtime.threads import NoThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _JOIN_MAX_MS = 5_000
 _FAREWELL_MS = 5_000
 _FAREWELL_STEP_MS = 10
+
+
+_log = Logger("client")
 
 
 class MembershipDuty:
@@ -67,7 +72,10 @@ class MembershipDuty:
             def drive() -> None:
                 self._scheduler.wait(stopped, None)
 
-            self._thread = self._scheduler.start_thread(drive, "embedlog-heartbeat")
+            try:
+                self._thread = self._scheduler.start_thread(drive, "embedlog-heartbeat")
+            except NoThread as error:
+                _log.warning("heartbeats are sent in calls of the consumer only: %s", error)
 
     def stop(self) -> None:
         """Stop running. Requires: the caller holds `turn`."""

@@ -139,6 +139,11 @@ class TransactionCalls:
             limit = self._max_block_ms if timeout_ms is None else timeout_ms
             self._driver.wait(lambda: result.is_done, min(limit, self._max_block_ms))
 
+    def end(self, error: Exception) -> None:
+        """Fail the call that another thread waits for: the producer is closed."""
+        self._manager.give_up(error)
+        self._driver.arrived()
+
     def _refused(self, error: Exception) -> None:
         # If another thread is committing, the record came too late for the transaction.
         if self._manager.status.state == TransactionState.IN_TRANSACTION:

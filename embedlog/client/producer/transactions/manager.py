@@ -133,9 +133,10 @@ class TransactionManager:
         if again is not None:
             return again
         self.check(call)
-        if self.status.state not in VALID_PREVIOUS[_S.COMMITTING]:
-            raise self.status.wrong_state(call)
-        self.status.transition_to(_S.COMMITTING)
+        if self.status.state != _S.COMMITTING:  # by a call that Ctrl-C ended before its request
+            if self.status.state not in VALID_PREVIOUS[_S.COMMITTING]:
+                raise self.status.wrong_state(call)
+            self.status.transition_to(_S.COMMITTING)
         return self._end(call, commits=True)
 
     def abort(self) -> CallResult:
@@ -145,10 +146,16 @@ class TransactionManager:
             return again
         if self.status.state != _S.ABORTABLE_ERROR:
             self.check(call)
-        if self.status.state not in VALID_PREVIOUS[_S.ABORTING]:
+        if self.status.state not in {*VALID_PREVIOUS[_S.ABORTING], _S.ABORTING}:
             raise self.status.wrong_state(call)
         self.status.begin_abort()
         return self._end(call, commits=False)
+
+    def give_up(self, error: Exception) -> None:
+        """Fail the call that is under way. Any thread may call this."""
+        result = self._result
+        if result is not None:
+            result.fail(error)
 
     # Inside
 
@@ -160,6 +167,12 @@ class TransactionManager:
         return result
 
     def _end(self, call: str, *, commits: bool) -> CallResult:
-        result = self._result = CallResult(call)
+        for request in self.context.waiting:
+            if isinstance(request, EndTxn) and request.result is not None:
+                self._result = request.result  # Ctrl-C came before an earlier call noted it
+                return request.result
+        result = CallResult(call)
+        # The request comes first: nothing would ever end a result without one.
         self.context.add(EndTxn(result, commits=commits))
+        self._result = result
         return result

@@ -80,14 +80,22 @@ class RequestQueue:
             self._is_taking = False
 
     def _fail(self, error: Exception) -> None:
-        waiting, self._context.waiting = self._context.waiting, []
-        for request in waiting:
-            if request.result is not None:
-                request.result.fail(error)
+        waiting = self._context.waiting
+        while waiting:
+            # Each stays in the list until its call has the error: Ctrl-C may come in between.
+            result = waiting[0].result
+            if result is not None:
+                result.fail(error)
+            del waiting[0]
 
     def _next(self) -> TransactionRequest | None:
         """Return the first request, or another request that must be sent before it."""
-        request = self._context.waiting[0] if self._context.waiting else None
+        waiting = self._context.waiting
+        request = waiting[0] if waiting else None
+        if isinstance(request, EndTxn) and request.result is None:
+            # It was left out, and Ctrl-C kept it in the list.
+            del waiting[0]
+            return self._next()
         if request is None:
             return None
         if isinstance(request, EndTxn) and self._context.has_records():
@@ -119,8 +127,8 @@ class RequestQueue:
     def _may_be_left_out(self, request: EndTxn) -> bool:
         if self._context.status.open.is_started:
             return False
-        self._context.waiting.remove(request)
         request.skip(self._context)
+        self._context.waiting.remove(request)
         return True
 
     def _refused(self, request: TransactionRequest, error: KafkaError, now_ms: int) -> None:

@@ -458,14 +458,20 @@ class EndTxn(TransactionRequest):
         self.succeeded()
 
     def _ended(self, context: TransactionContext) -> None:
-        result, self.result = self.result, None
+        """Enter the state after the end. Ctrl-C may come at any step: a second call goes on."""
+        result = self.result
         assert result is not None, self
         opened, status = context.status.open, context.status
         # The first transaction after an upgrade to version 2 needs an epoch that was not in use.
         is_upgraded = context.coordinators.offers_v2 and not opened.is_v2
-        if opened.needs_epoch or is_upgraded or context.sequences.producer_id < 0:
+        if (
+            (opened.needs_epoch or is_upgraded or context.sequences.producer_id < 0)
+            or status.state == TransactionState.INITIALIZING
+        ):  # fmt: skip
             status.ended(TransactionState.INITIALIZING)
-            context.add(InitProducerId(result, is_new_epoch=True))
+            if not any(isinstance(each, InitProducerId) for each in context.waiting):
+                context.add(InitProducerId(result, is_new_epoch=True))
         else:
             status.ended(TransactionState.READY)
             result.succeed()
+        self.result = None

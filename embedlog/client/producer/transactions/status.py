@@ -114,12 +114,18 @@ class TransactionStatus:
     def transition_to(self, state: str) -> None:
         """Enter `state`. No other code assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
+        is_open, tell = state == _S.IN_TRANSACTION, self.tell_open
+        # Ctrl-C may come in between: the producer must not take a transaction for open that is not.
+        if tell is not None and not is_open:
+            tell(False)
         self.state = state
-        if self.tell_open is not None:
-            self.tell_open(state == _S.IN_TRANSACTION)
+        if tell is not None and is_open:
+            tell(True)
 
     def begin_abort(self) -> None:
-        self.transition_to(_S.ABORTING)
+        """Enter the state; a second call goes on after Ctrl-C."""
+        if self.state != _S.ABORTING:
+            self.transition_to(_S.ABORTING)
         self.error = None
         if self.doom is None:
             text = "the transaction was aborted before the record was sent"
@@ -127,7 +133,9 @@ class TransactionStatus:
         self.open.new_partitions.clear()
 
     def ended(self, state: str) -> None:
-        self.transition_to(state)
+        """Enter the state after a transaction; a second call goes on after Ctrl-C."""
+        if self.state != state:
+            self.transition_to(state)
         self.doom = None
         self.open = OpenTransaction(is_v2=self.open.is_v2)
 
