@@ -583,8 +583,10 @@ def open(
     the directories; several brokers have subdirectories in each. A directory that fails, or is left
     out when the cluster is opened again, is offline, and the other directories continue.
 
-    Two defaults differ from Kafka's: group.initial.rebalance.delay.ms is 0, and the first answer to
-    a client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await).
+    Some defaults differ from Kafka's: group.initial.rebalance.delay.ms is 0, the first answer to a
+    client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await), and the
+    two internal topics have segments of 2 MiB in a new directory, so that a start reads little
+    (offsets.topic.segment.bytes, transaction.state.log.segment.bytes).
 
     Work that is due by the clock (retention, compaction, checkpoints, session expiry) is done by
     client calls in this process, by waiting threads, and by listeners. A call first does all
