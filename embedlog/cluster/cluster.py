@@ -584,14 +584,12 @@ def open(
     out when the cluster is opened again, is offline, and the other directories continue.
 
     Some defaults differ from Kafka's: group.initial.rebalance.delay.ms is 0, the first answer to a
-    client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await), and the
-    two internal topics have segments of 2 MiB in a new directory, so that a start reads little
-    (offsets.topic.segment.bytes, transaction.state.log.segment.bytes).
+    client that auto-creates a topic contains the topic (embedlog.auto.create.topics.await), and new
+    internal topics have segments of 2 MiB, so that a start reads little.
 
     Work that is due by the clock (retention, compaction, checkpoints, session expiry) is done by
-    client calls in this process, by waiting threads, and by listeners. A call first does all
-    work that was due. `background` starts a thread for it, for a process that may make no calls for
-    long; see also `Cluster.maintain`.
+    calls of clients in this process, before their own work, by waiting threads, and by listeners.
+    `background` starts a thread for it, for a process without calls; see also `Cluster.maintain`.
 
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:
