@@ -311,3 +311,22 @@ def test_a_commit_with_a_stale_epoch_is_tried_again(cluster: FaultyCluster) -> N
     assert len(cluster.of_kind(OffsetCommitRequest)) == 3
     consumer.enforce_rebalance()
     consumer.close()
+
+
+def test_buffered_records_of_a_partition_that_is_given_up_are_not_handed_out(
+    cluster: FaultyCluster,
+) -> None:
+    with cluster.cluster.producer() as producer:
+        for partition in range(2):
+            producer.send_batch("t", [b"more"] * 500, partition=partition).result()
+    first, second = member(cluster, max_poll_records=1), member(cluster)
+    first.subscribe(["t"])
+    poll_until(lambda: first.assignment() == {ZERO, ONE}, first)
+    answer = cluster.silence(OffsetCommitRequest)
+    second.subscribe(["t"])
+    poll_until(lambda: bool(cluster.of_kind(OffsetCommitRequest)), first, second)
+    found = first.poll(0, max_records=2_000)
+    assert len({record.partition for record in found}) == 1
+    answer()
+    for consumer in (first, second):
+        consumer.close(timeout=0.1)
