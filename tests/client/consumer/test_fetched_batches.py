@@ -64,7 +64,7 @@ def test_aborted_transactions_may_be_listed_in_any_order() -> None:
 
 
 def compacted(*indexes: int) -> bytes:
-    """Build a batch of ten records from offset 0 of which only these are left."""
+    """Build a batch that had the offsets 0 to 9, without the other records."""
     return retain(RecordBatch(written(0, 10)), indexes)
 
 

@@ -11,7 +11,7 @@ from embedlog import Consumer, TopicPartition, errors
 from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from embedlog.client.errors import CommitFailed, RetriableCommitFailed, WakeupError
 from embedlog.errors import TimedOut, error_for
-from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
+from tests.client.faulty_cluster import PASS, FaultyCluster, faulty_cluster, poll_until
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.join_group import JoinGroupRequest
@@ -409,3 +409,41 @@ def test_who_a_consumer_is_survives_a_copy() -> None:
     assert repr(OffsetAndMetadata(3, "x", 4)) == "OffsetAndMetadata(3, 'x', leader_epoch=4)"
     with pytest.raises(ValueError, match="negative"):
         OffsetAndMetadata(-1)
+
+
+def test_a_topic_without_a_known_id_is_committed_by_its_name(cluster: FaultyCluster) -> None:
+    versions: list[int] = []
+
+    def note(request: Any) -> Any:
+        if isinstance(request, OffsetCommitRequest):
+            assert cluster.context is not None
+            versions.append(cluster.context.api_version)
+        return PASS
+
+    cluster.faults.append(note)
+    with cluster.member() as consumer:
+        consumer.commit({ZERO: 1})
+        assert consumer.committed([ZERO]) == {ZERO: OffsetAndMetadata(1)}
+    assert versions == [9]
+
+
+def test_a_commit_that_no_retry_can_store_is_not_sent_again(cluster: FaultyCluster) -> None:
+    codes = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    def answer(request: OffsetCommitRequest) -> OffsetCommitResponse:
+        (topic,) = request.topics
+        partitions = [
+            OffsetCommitResponsePartition(partition_index=index, error_code=code)
+            for index, code in enumerate(codes)
+        ]
+        refused = OffsetCommitResponseTopic(
+            name=topic.name, topic_id=topic.topic_id, partitions=partitions
+        )
+        return OffsetCommitResponse(topics=[refused])
+
+    consumer = joined(cluster)
+    cluster.answer(OffsetCommitRequest, answer, 100)
+    with pytest.raises(errors.TopicAuthorizationFailed):
+        consumer.commit()
+    assert len(cluster.of_kind(OffsetCommitRequest)) == 1
+    consumer.close()

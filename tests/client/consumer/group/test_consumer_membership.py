@@ -14,6 +14,7 @@ from embedlog.client.errors import CommitFailed, IllegalState
 from embedlog.errors import error_for
 from tests.client.consumer.group.test_groups import Report
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
+from tests.client.held_answers import HeldAnswers
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
@@ -330,3 +331,44 @@ def test_buffered_records_of_a_partition_that_is_given_up_are_not_handed_out(
     answer()
     for consumer in (first, second):
         consumer.close(timeout=0.1)
+
+
+def test_a_member_that_left_before_its_first_answer_says_so(cluster: FaultyCluster) -> None:
+    late = HeldAnswers(cluster)
+    consumer = member(cluster)
+    late.hold(ConsumerGroupHeartbeatRequest)
+    consumer.subscribe(["t"])
+    poll_until(lambda: bool(late.held), consumer)
+    consumer.unsubscribe()
+    assert beats(cluster)[-1].member_epoch == LEAVE
+    consumer.close()
+
+
+def test_a_member_that_joins_again_does_not_wait_for_an_answer_of_before(
+    cluster: FaultyCluster,
+) -> None:
+    late = HeldAnswers(cluster)
+    consumer, _ = joined(cluster)
+    late.hold(ConsumerGroupHeartbeatRequest)
+    poll_until(lambda: bool(late.held), consumer)
+    consumer.unsubscribe()
+    consumer.subscribe(["u"])
+    consumer.poll(0)
+    told = [(each.member_epoch, each.subscribed_topic_names) for each in beats(cluster)]
+    assert (0, ["u"]) in told
+    consumer.close()
+
+
+def test_a_member_that_gave_partitions_up_tells_the_broker_at_once(cluster: FaultyCluster) -> None:
+    first, _ = joined(cluster)
+    second = member(cluster)
+    second.subscribe(["t"])
+    poll_until(lambda: len(first.assignment()) == 1, first, second)
+    began_ms = cluster.runtime.clock.monotonic_ms()
+    first.poll(0)
+    told = beats(cluster)[-1].topic_partitions
+    assert told is not None
+    assert sum(len(each.partitions) for each in told) == 1
+    assert cluster.runtime.clock.monotonic_ms() - began_ms < 1_000
+    for consumer in (first, second):
+        consumer.close()
