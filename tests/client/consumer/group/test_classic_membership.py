@@ -619,3 +619,12 @@ def test_topics_that_the_leader_does_not_know_are_assigned_in_the_first_round(
     assert second.group_metadata().generation_id == generation + 1
     for consumer in (first, second):
         consumer.close()
+
+
+def test_a_broker_that_refuses_the_first_version_of_a_look_up_is_asked_in_another(
+    cluster: FaultyCluster,
+) -> None:
+    refuse_lookup(cluster, ErrorCode.UNSUPPORTED_VERSION)
+    consumer, _ = joined(cluster)
+    assert len(cluster.of_kind(FindCoordinatorRequest)) == 2
+    consumer.close()

@@ -447,3 +447,29 @@ def test_a_commit_that_no_retry_can_store_is_not_sent_again(cluster: FaultyClust
         consumer.commit()
     assert len(cluster.of_kind(OffsetCommitRequest)) == 1
     consumer.close()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_committed_offsets_are_asked_for_again_with_the_epoch_that_has_come(
+    cluster: FaultyCluster, code: int
+) -> None:
+    refuse_fetch(cluster, group_code=code)
+    with cluster.member() as consumer:
+        assert consumer.committed([ZERO]) == {ZERO: None}
+    assert len(cluster.of_kind(OffsetFetchRequest)) == 2
+
+
+def test_positions_of_a_deleted_topic_are_left_out_of_automatic_commits(
+    cluster: FaultyCluster,
+) -> None:
+    cluster.cluster.create_topic("gone", 1)
+    consumer = cluster.member(metadata_max_age_ms=1_000, allow_auto_create_topics=False)
+    consumer.assign([ZERO, ("gone", 0)])
+    assert len(poll_until(lambda: consumer.position(("gone", 0)) == 0, consumer)) == 5
+    with cluster.cluster.admin() as admin:
+        admin.delete_topics(["gone"]).check()
+    consumer.poll(4_000)
+    cluster.requests.clear()
+    consumer.close()
+    (request,) = cluster.of_kind(OffsetCommitRequest)
+    assert [topic.name for topic in request.topics] == ["t"]
