@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from embedlog import TopicPartition, errors
-from embedlog.client.consumer import fetch_session
 from embedlog.client.consumer.consumer import Consumer
 from embedlog.client.consumer.fetch_session import FetchSession
 from embedlog.runtime.pending import Pending
@@ -47,18 +44,6 @@ def test_a_session_that_the_broker_did_not_keep_begins_anew() -> None:
     request = session.request(wanted())
     assert (request.session_id, request.session_epoch) == (0, 0)
     assert named(request) == [0, 1]
-
-
-def test_the_epoch_after_the_last_goes_on_with_the_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetch_session, "_EPOCH_MAX", 2)  # 2^31 - 1 requests would take long
-    session = FetchSession()
-    epochs = []
-    for _ in range(5):
-        epochs.append(session.request(wanted()).session_epoch)
-        session.answered(0, 7)
-    assert epochs == [0, 1, 2, 1, 2]
 
 
 class SessionBroker(ScriptedBroker):
