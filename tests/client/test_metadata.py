@@ -308,3 +308,77 @@ def test_an_error_of_the_request_is_raised_and_one_of_a_topic_is_kept(bench: Ben
     bench.run_for(300)
     assert isinstance(bench.metadata.errors["missing"], errors.UnknownTopicOrPartition)
     assert bench.metadata.topic_error("missing") is None, "it may yet be made"
+
+
+def test_a_question_about_all_topics_is_asked_until_it_is_answered(bench: Bench) -> None:
+    bench.cluster.failures = [errors.Network("gone")]
+    bench.metadata.want_all()
+    bench.run_for(1_000)
+    assert bench.names_asked == [None, None]
+    assert set(bench.metadata.topics) == {"a", "b"}
+
+
+def test_a_topic_that_was_missing_has_no_error_once_it_is_there(bench: Bench) -> None:
+    bench.metadata.want("missing")
+    bench.run_for(300)
+    assert "missing" in bench.metadata.errors
+    bench.cluster.lead("missing", 1)
+    bench.run_for(2_000)
+    assert "missing" in bench.metadata.topics
+    assert "missing" not in bench.metadata.errors
+
+
+def test_questions_about_new_topics_do_not_put_the_others_off() -> None:
+    bench = Bench(metadata_max_idle_ms=10_000_000)
+    for name in "ab":
+        bench.cluster.lead(name, 1)
+    bench.metadata.want("a")
+    bench.run_for(200_000)
+    bench.metadata.want("b")
+    bench.run_for(101_000)
+    assert bench.names_asked == [["a"], ["b"], ["a", "b"]]
+
+
+def test_two_lost_answers_long_after_each_other_are_no_reason_to_doubt_all() -> None:
+    bench = Bench(metadata_max_idle_ms=10_000_000)
+    bench.cluster.lead("a", 1)
+    bench.metadata.want("a")
+    for _ in range(2):
+        bench.cluster.failures = [errors.Network("gone")]
+        bench.run_for(310_000)
+        assert not bench.cluster.failures
+    assert bench.cluster.bootstraps == 0
+
+
+def test_a_topic_in_use_is_never_idle() -> None:
+    bench = Bench(metadata_max_age_ms=60_000, metadata_max_idle_ms=100_000)
+    for name in "ab":
+        bench.cluster.lead(name, 1)
+        bench.metadata.want(name)
+    bench.metadata.wanted.in_use = lambda: ["a"]
+    bench.run_for(240_000)
+    assert set(bench.metadata.topics) == {"a"}
+
+
+def test_the_first_epoch_is_older_than_the_second(bench: Bench) -> None:
+    for leader, epoch in ((1, 1), (2, 0)):
+        bench.cluster.lead("a", leader, epoch=epoch)
+        bench.metadata.want("a")
+        bench.metadata.request_update()
+        bench.run_for(2_000)
+    found = bench.metadata.leader("a", 0)
+    assert found is not None
+    assert (found.leader, found.leader_epoch) == (1, 1)
+
+
+def test_a_known_leader_that_has_left_the_cluster_leads_no_more(bench: Bench) -> None:
+    bench.cluster.lead("a", 1, 2, epoch=5)
+    bench.metadata.want("a")
+    bench.advance()
+    del bench.cluster.nodes[1]
+    bench.cluster.lead("a", 2, 2, epoch=4)
+    bench.metadata.request_update()
+    bench.run_for(2_000)
+    info = bench.metadata.topics["a"]
+    assert [each.leader for each in info.partitions] == [-1, 2]
+    assert info.available == [1]

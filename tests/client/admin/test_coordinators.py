@@ -16,7 +16,9 @@ from embedlog.transport import ANY_NODE, InProcessTransport
 from tests.client.scripted_broker import Context
 from wire.api_keys import ApiKey
 from wire.schemas import (
+    consumer_group_describe,
     delete_groups,
+    describe_groups,
     find_coordinator,
     leave_group,
     list_groups,
@@ -281,3 +283,32 @@ def test_an_old_broker_removes_members_one_by_one_and_no_static_ones() -> None:
     assert isinstance(results.errors["c"], errors.UnsupportedVersion)
     asked = [each for _, each in nodes.of_kind(leave_group.LeaveGroupRequest)]
     assert [each.member_id for each in asked] == ["a", "b"]
+
+
+def test_a_call_is_retried_as_often_as_the_settings_allow() -> None:
+    nodes = Nodes()
+    nodes.script(list_groups.ListGroupsRequest, errors.Network("gone"))
+    with Admin(nodes, retries=2) as admin:
+        found = admin.list_groups()
+    assert {type(each) for each in found.errors.values()} == {errors.Network}
+    asked = [node for node, _ in nodes.of_kind(list_groups.ListGroupsRequest)]
+    assert asked == [1] * 3 + [2] * 3
+
+
+def test_a_group_that_a_broker_calls_dead_is_unknown() -> None:
+    nodes = Nodes(
+        {**NEWEST, ApiKey.DESCRIBE_GROUPS: (0, 5), ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1)}
+    )
+    unknown = consumer_group_describe.DescribedGroup(group_id="g", error_code=69)
+    dead = describe_groups.DescribedGroup(group_id="g", group_state="Dead")
+    nodes.script(
+        consumer_group_describe.ConsumerGroupDescribeRequest,
+        consumer_group_describe.ConsumerGroupDescribeResponse(groups=[unknown]),
+    )
+    nodes.script(
+        describe_groups.DescribeGroupsRequest,
+        describe_groups.DescribeGroupsResponse(groups=[dead]),
+    )
+    with Admin(nodes) as admin:
+        found = admin.describe_groups(["g"])
+    assert isinstance(found.errors["g"], errors.GroupIdNotFound)

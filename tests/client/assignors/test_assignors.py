@@ -312,3 +312,21 @@ def test_subscriptions_and_assignments_travel_as_kafka_writes_them() -> None:
     for broken in (b"\0", b"\xff\xff", b"\0\1\0"):
         with pytest.raises(MalformedMessage):
             decode_subscription(broken)
+
+
+def test_a_claim_of_a_topic_that_a_member_no_longer_reads_is_void() -> None:
+    claim = Claim([TopicPartition("a", 0), TopicPartition("b", 0)], 1)
+    left = MemberSubscription(["a"], user_data=encode_claim(claim))
+    counts = {"a": 1, "b": 1, "c": 1}
+    shares = assign("sticky", counts, {"m1": left, "m2": ["b", "c"]})
+    assert text(shares) == {"m1": "a-0", "m2": "b-0 c-0"}
+
+
+def test_a_partition_that_two_members_hold_goes_to_no_third_before_both_gave_it_up() -> None:
+    held = [TopicPartition("t", 0)]
+    holders = {
+        member_id: MemberSubscription(["t"], owned_partitions=held, generation_id=3)
+        for member_id in ("m1", "m2")
+    }
+    shares = assign("cooperative-sticky", {"t": 1}, {"m0": ["t"], **holders})
+    assert text(shares)["m0"] == ""

@@ -187,3 +187,31 @@ def test_a_partition_that_is_given_up_leaves_nothing_behind(broker: BatchBroker)
         consumer.assign([HERE])
         consumer.seek(HERE, 3)
         assert read(consumer, 5) == [3, 4, 5, 6, 7]
+
+
+def test_a_paused_partition_with_records_holds_no_other_of_its_node_up(
+    broker: BatchBroker,
+) -> None:
+    broker.transports = InProcessTransport
+    with reader(broker) as consumer:
+        consumer.assign([HERE, THERE])
+        consumer.seek(THERE, 0)
+        assert read(consumer) == [0]
+        consumer.pause(HERE)
+        broker.append("one", 1, build_batch([b"c"], timestamps=1000))
+        assert [record.value for record in consumer.poll(10)] == [b"c"]
+
+
+def test_the_lag_of_a_reader_of_committed_records_ends_at_the_first_open_transaction(
+    broker: BatchBroker,
+) -> None:
+    class Open(BatchBroker):
+        def fetch_partition(self, name: str, asked: Any) -> Any:
+            answer = super().fetch_partition(name, asked)
+            answer.last_stable_offset = 4
+            return answer
+
+    for isolation, lag in (("read_committed", 3), ("read_uncommitted", 7)):
+        with reader(Open(), isolation_level=isolation) as consumer:
+            assert read(consumer) == [0]
+            assert consumer.current_lag(HERE) == lag

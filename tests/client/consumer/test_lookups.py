@@ -13,7 +13,7 @@ import embedlog
 import embedlog.aio
 from embedlog import Admin, Consumer
 from embedlog.broker.context import RequestContext
-from embedlog.errors import TimedOut
+from embedlog.errors import TimedOut, UnknownServerError
 from embedlog.runtime.pending import Pending
 from tests.client.faulty_cluster import faulty_cluster, poll_until
 from wire.schemas.list_offsets import ListOffsetsRequest
@@ -164,3 +164,15 @@ def test_over_tcp_heartbeats_go_on_while_a_look_up_waits() -> None:
             with pytest.raises(TimedOut):
                 consumer.end_offsets([("t", 7)], timeout_ms=200)
             assert consumer.metrics()["heartbeat-total"] > sent + 2
+
+
+def test_a_partition_that_a_response_leaves_out_is_an_error() -> None:
+    def shorten(request: Any) -> Any:
+        answer = cluster.cluster.broker().core.handle(RequestContext(2, 9), request)
+        answer.topics[0].partitions = answer.topics[0].partitions[:1]
+        return answer
+
+    with faulty_cluster(t=2) as cluster, Consumer(cluster) as consumer:
+        cluster.answer(ListOffsetsRequest, shorten, count=100)
+        with pytest.raises(UnknownServerError, match="the response lacks it"):
+            consumer.beginning_offsets([("t", 0), ("t", 1)], 5_000)

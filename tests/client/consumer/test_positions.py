@@ -12,6 +12,7 @@ from embedlog.client.consumer.group.group_offsets import OffsetAndMetadata
 from embedlog.errors import LogTruncation
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport
+from tests.client.held_answers import HeldAnswers
 from tests.client.scripted_broker import VERSIONS, Context, ScriptedBroker
 from wire.api_keys import ApiKey
 from wire.records import build_batch, iter_batches
@@ -206,3 +207,46 @@ def test_a_position_has_the_epoch_of_the_batch_that_was_read_last(
         assert consumer.position(HERE) == first + count
         asked = broker.of_kind(OffsetForLeaderEpochRequest)[-1].topics[0].partitions[0]
         assert asked.leader_epoch == 1
+
+
+def test_a_position_without_an_epoch_cannot_be_proven_and_is_believed(broker: EpochBroker) -> None:
+    with reader(broker) as consumer:
+        consumer.seek(HERE, 4)
+        another_leader(broker)
+        assert offsets(consumer.poll(10)) == [4, 5]
+        assert not broker.of_kind(OffsetForLeaderEpochRequest)
+
+
+def test_records_of_a_deposed_leader_are_not_handed_out_after_the_proof(
+    broker: EpochBroker,
+) -> None:
+    late = HeldAnswers(broker)
+    with reader(broker) as consumer:
+        late.hold(FetchRequest)
+        consumer.poll(0)
+        assert len(late.held) == 1
+        another_leader(broker)
+        broker.ends = [(0, 0, 2)]
+        del broker.logs["one", 0][1:]
+        broker.append("one", 0, build_batch([b"new", b"newer"], timestamps=1000))
+        assert not consumer.poll(300), "the fetch is still under way"
+        assert consumer.position(HERE) == 2
+        late.release()
+        assert [record.value for record in consumer.poll(300)] == [b"new", b"newer"]
+
+
+def test_the_back_off_of_a_position_ends_with_it(broker: EpochBroker) -> None:
+    with reader(broker) as consumer:
+        fetch, refused = broker.fetch_partition, [True]
+
+        def refuse_once(name: str, asked: Any) -> Any:
+            answer = fetch(name, asked)
+            if refused:
+                answer.error_code = 9 * refused.pop()  # REPLICA_NOT_AVAILABLE
+            return answer
+
+        broker.fetch_partition = refuse_once  # type: ignore[method-assign]
+        assert not consumer.poll(0)
+        assert not refused
+        consumer.seek(HERE, 4)
+        assert offsets(consumer.poll(0)) == [4, 5]

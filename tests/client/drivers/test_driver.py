@@ -11,6 +11,8 @@ import pytest
 
 import embedlog
 from embedlog import Producer
+from embedlog.client.drivers.caller_driver import CallerDriver
+from embedlog.client.drivers.in_process_driver import InProcessDriver
 from embedlog.client.drivers.polling_driver import PollingDriver
 from embedlog.client.drivers.threaded_driver import ThreadedDriver
 from embedlog.client.drivers.turn_lock import TurnLock
@@ -341,3 +343,26 @@ def test_two_producers_whose_callbacks_use_each_other(kind: str) -> None:
             for answer in answers:
                 answer.result(60)
             assert len(answers) == 2
+
+
+@pytest.mark.parametrize("kind", [PollingDriver, InProcessDriver])
+def test_a_wait_that_ctrl_c_ended_is_recovered_from(
+    kind: type[CallerDriver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(pending: Any, timeout_ms: int | None) -> bool:
+        raise KeyboardInterrupt
+
+    transport = Sleepy()
+    steps: list[str] = []
+    monkeypatch.setattr(transport, "wait", interrupted)
+    driver = kind(
+        transport,  # type: ignore[arg-type]
+        lambda: steps.append("pass"),
+        lambda: steps.append("recover"),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        driver.wait(lambda: False, 1_000)
+    steps.clear()
+    driver.run()
+    driver.run()
+    assert steps == ["recover", "pass", "pass"]

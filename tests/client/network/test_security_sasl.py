@@ -16,6 +16,7 @@ from embedlog.errors import ClosedError, ConfigError, KafkaError, TimedOut
 from embedlog.testing import sim_runtime
 from tests.client.sasl_gate import WRONG, GatedChannels, SaslGate, ScramServer
 from tests.client.secure_proxy import Authority, secured_cluster
+from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.schemas.metadata import MetadataRequest
 
 USERS = {"alice": "secret", "b=o,b": 'sp ace; "é'}
@@ -342,3 +343,28 @@ def test_lines_that_are_no_jaas_lines(line: str) -> None:
 def test_wrong_settings_are_refused_at_construction(settings: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         Admin("localhost:1", {"security.protocol": "SASL_SSL", **settings})
+
+
+def test_a_session_is_not_renewed_before_the_answers_that_are_under_way(gated: Gated) -> None:
+    gated.cluster.create_topic("events")
+    gated.gate |= {"lifetime_ms": 60_000, "clock": gated.clock.monotonic_ms}
+    transport = gated.transport(logging_in("PLAIN"))
+    first = transport.send(-1, MetadataRequest(topics=[]))
+    while not first.done():
+        transport.wait(first, 100)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
+    topic = FetchTopic(topic="events", partitions=[partition])
+    request = FetchRequest(max_wait_ms=59_000, min_bytes=1, topics=[topic])
+    fetch = transport.send(-1, request, version=12, timeout_ms=100_000)
+    transport.wait(fetch, 100)
+    gated.clock.advance(58_000 - gated.clock.monotonic_ms())
+    after = transport.send(-1, MetadataRequest(topics=[]), timeout_ms=100_000)
+    transport.wait(after, 100)
+    (gate,) = gated.channels.gates.values()
+    assert (gate.authentications, fetch.done(), after.done()) == (1, False, False)
+    while not after.done():
+        gated.cluster.runtime.scheduler.run_for(100)
+        transport.wait(after, 100)
+    assert fetch.result().error_code == after.result().error_code == 0
+    assert gate.authentications == 2
+    transport.close()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from embedlog.client.errors import BufferExhausted
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.accumulator import NEVER, RecordAccumulator
+from embedlog.client.producer.accumulator import NEVER, MemoryWait, RecordAccumulator
 from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.queues import PartitionQueue, ProducerQueues, TopicQueues
 from embedlog.client.producer.settings import complete
@@ -340,3 +341,42 @@ def test_the_first_that_are_closed_may_be_encoded_ahead() -> None:
     assert bench.accumulator.closed_first(2) == batches[:2]
     assert bench.accumulator.closed_first(9) == batches[:3]
     assert Bench([1]).accumulator.closed_first(9) == []
+
+
+def test_the_oldest_batch_that_is_left_may_be_in_any_queue() -> None:
+    bench = Bench([1, 1])
+    bench.append(bench.topic.queue(0))
+    began_ms = bench.runtime.clock.monotonic_ms()
+    bench.runtime.clock.advance(5)
+    bench.append(bench.topic.queue(1))
+    assert bench.accumulator.take_expired(began_ms - 1) == ([], began_ms)
+
+
+def test_keys_of_a_topic_that_was_made_anew_with_fewer_partitions_stay_inside_it() -> None:
+    bench = Bench([1, 1, 1])
+    keys = [b"%d" % number for number in range(9)]
+    assert len({bench.topic.queue_of(key).partition for key in keys}) == 3
+    smaller = bench.topics.queues(TopicInfo("t", bytes(15) + b"\1", False, bench.leaders[:1]))
+    assert {smaller.queue_of(key).partition for key in keys} == {0}
+
+
+def test_a_wait_for_memory_ends_with_the_time_of_the_whole_call() -> None:
+    bench = Bench([1])
+    limits: list[int | None] = []
+
+    class Full:
+        def wait(self, is_done: Any, timeout_ms: int | None, **more: Any) -> bool:
+            limits.append(timeout_ms)
+            return False
+
+        def arrived(self) -> None: ...
+
+    settings = {"batch.size": 1000, "max.block.ms": 50}
+    driver: Any = Full()
+    waiting = MemoryWait(bench.accumulator, driver, settings, bench.runtime.clock)
+    began_ms = bench.runtime.clock.monotonic_ms()
+    for passed_ms in (30, 40):
+        bench.runtime.clock.advance(passed_ms)
+        with pytest.raises(BufferExhausted):
+            waiting.until(lambda: False, began_ms)
+    assert limits == [20, 0]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import embedlog
+from embedlog.client.producer.batch import ProducerBatch
 from embedlog.errors import NotEnoughReplicas, UnknownTopicOrPartition, error_for
 from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
@@ -224,3 +225,37 @@ def test_the_error_of_a_refusal_says_what_the_broker_says(cluster: embedlog.Clus
         error = producer.send("one", b"v", timestamp_ms=2**62).exception()
     assert isinstance(error, type(error_for(ErrorCode.INVALID_TIMESTAMP)))
     assert error.record_errors
+
+
+def test_one_batch_at_a_time_waits_for_the_one_before(cluster: embedlog.Cluster) -> None:
+    interceptor = Interceptor(cluster)
+    late: Pending[Any] = Pending()
+    interceptor.answers.append(late)
+    settings = {"max_in_flight_requests_per_connection": 1, "enable_idempotence": False}
+    with cluster.producer(retry_backoff_ms=1, **settings) as producer:
+        producer.send_batch("one", [b"first"])
+        producer.send_batch("one", [b"second"])
+        assert len(interceptor.seen) == 1
+        answer = refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+        answer.responses[0].topic_id = interceptor.seen[0].topic_data[0].topic_id
+        late.complete(answer)
+        producer.flush()
+    assert values(cluster) == [b"first", b"second"]
+
+
+def test_records_are_not_lost_by_an_interrupt_before_they_are_appended(
+    cluster: embedlog.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = ProducerBatch.encode_built
+
+    def interrupt(batch: ProducerBatch) -> Any:
+        monkeypatch.setattr(ProducerBatch, "encode_built", encode)
+        raise KeyboardInterrupt
+
+    with cluster.producer(enable_idempotence=False, linger_ms=60_000) as producer:
+        future = producer.send("one", b"a")
+        monkeypatch.setattr(ProducerBatch, "encode_built", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            producer.flush()
+        assert future.result().offset == 0
+    assert values(cluster) == [b"a"]

@@ -413,3 +413,29 @@ def test_an_id_that_is_refused_for_good_is_an_error_and_asked_for_again() -> Non
     bench.ids.runtime.clock.advance(1000)
     bench.advance()
     assert bench.manager.may_send
+
+
+def test_a_new_id_with_the_epoch_of_the_old_one_counts_from_0(bench: Bench) -> None:
+    bench.start()
+    bench.ack(bench.send(partition=1))
+    bench.manager.producer_epoch = 32_767
+    bench.refuse(bench.send(partition=1), OUT_OF_ORDER)
+    bench.advance()
+    assert bench.manager.producer_id == 2
+    assert number(bench.send()) == (2, 0, 0)
+
+
+def test_the_gap_of_a_former_epoch_is_not_that_of_the_next(bench: Bench) -> None:
+    bench.start()
+    refused = bench.send()
+    assert bench.refuse(refused, OUT_OF_ORDER)
+    bench.advance()
+    assert number(refused) == (1, 1, 0)
+    bench.ack(refused)
+    for _ in range(3):
+        bench.ack(bench.send())
+    unanswered_one, lost = bench.send(), bench.send()
+    unanswered(unanswered_one)
+    bench.give_up(lost)
+    bench.advance()
+    assert number(unanswered_one) == (1, 1, 4), "it may be in the log"

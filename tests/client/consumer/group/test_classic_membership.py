@@ -12,7 +12,8 @@ from embedlog.client.consumer.group.embedded_protocol import decode_subscription
 from embedlog.client.consumer.group.group_offsets import CloseOptions
 from embedlog.client.errors import CommitFailed, IllegalState
 from embedlog.errors import ConfigError, error_for
-from embedlog.transport import ANY_NODE
+from embedlog.runtime.pending import Pending
+from embedlog.transport import ANY_NODE, InProcessTransport
 from tests.client.consumer.group.test_groups import Report
 from tests.client.faulty_cluster import PASS, FaultyCluster, faulty_cluster, poll_until
 from wire.error_codes import ErrorCode
@@ -535,3 +536,95 @@ def test_settings_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(ConfigError):
         Consumer(cluster, **settings)
+
+
+def test_a_member_whose_id_a_round_refuses_joins_without_it(cluster: FaultyCluster) -> None:
+    consumer, _ = joined(cluster)
+    before = consumer.group_metadata().member_id
+    cluster.refuse(JoinGroupRequest, ErrorCode.UNKNOWN_MEMBER_ID)
+    consumer.enforce_rebalance()
+    poll_until(lambda: consumer.group_metadata().member_id not in ("", before), consumer)
+    assert [each.member_id for each in cluster.of_kind(JoinGroupRequest)][-3:-1] == [before, ""]
+    consumer.close()
+
+
+def test_a_round_may_take_as_long_as_a_slow_member_does(
+    cluster: FaultyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: dict[type[Any], int | None] = {}
+    send: Any = InProcessTransport.send
+
+    def noting(transport: Any, node_id: int, request: Any, **more: Any) -> Any:
+        limits[type(request)] = more.get("timeout_ms")
+        return send(transport, node_id, request, **more)
+
+    monkeypatch.setattr(InProcessTransport, "send", noting)
+    consumer, _ = joined(cluster, max_poll_interval_ms=400_000)
+    assert limits[JoinGroupRequest] == limits[SyncGroupRequest] == 405_000
+    consumer.close()
+
+
+def test_a_member_waits_longer_and_longer_for_a_coordinator_that_loads(
+    cluster: FaultyCluster,
+) -> None:
+    cluster.refuse(JoinGroupRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 3)
+    began_ms = cluster.runtime.clock.monotonic_ms()
+    consumer, _ = joined(cluster)
+    assert cluster.runtime.clock.monotonic_ms() - began_ms >= 500, "100, 200, 400 ms"
+    consumer.close()
+
+
+def test_a_lost_heartbeat_is_not_the_last(cluster: FaultyCluster) -> None:
+    consumer, _ = joined(cluster, session_timeout_ms=6_000, heartbeat_interval_ms=1_000)
+    cluster.answer(HeartbeatRequest, lambda _request: Pending())
+    cluster.pass_time(5_500)
+    assert len(cluster.of_kind(HeartbeatRequest)) == 1
+    cluster.pass_time(3_000)
+    assert len(cluster.of_kind(HeartbeatRequest)) > 1
+    consumer.close()
+
+
+def test_a_refused_heartbeat_is_sent_again_long_before_the_next_one(
+    cluster: FaultyCluster,
+) -> None:
+    consumer, _ = joined(cluster, session_timeout_ms=30_000, heartbeat_interval_ms=9_000)
+    cluster.refuse(HeartbeatRequest, ErrorCode.NOT_COORDINATOR)
+    before = len(cluster.of_kind(HeartbeatRequest))
+    while len(cluster.of_kind(HeartbeatRequest)) == before:
+        cluster.pass_time(100)
+    cluster.pass_time(2_000)
+    assert len(cluster.of_kind(HeartbeatRequest)) == before + 2
+    consumer.close()
+
+
+def test_a_poll_in_the_last_moment_of_the_interval_is_in_time(cluster: FaultyCluster) -> None:
+    consumer, report = joined(cluster, max_poll_interval_ms=20_000)
+    consumer.poll(0)
+    cluster.runtime.clock.advance(20_000)
+    consumer.commit({ZERO: 1})
+    consumer.poll(0)
+    assert report.calls == [("assigned", [ZERO, ONE])]
+    assert not cluster.of_kind(LeaveGroupRequest)
+    consumer.close()
+
+
+def test_topics_that_the_leader_does_not_know_are_assigned_in_the_first_round(
+    cluster: FaultyCluster,
+) -> None:
+    first, _ = joined(cluster)
+    second = cluster.member()
+    second.subscribe(["u"])
+    generation = first.group_metadata().generation_id
+    poll_until(lambda: bool(second.assignment()), first, second)
+    assert second.group_metadata().generation_id == generation + 1
+    for consumer in (first, second):
+        consumer.close()
+
+
+def test_a_broker_that_refuses_the_first_version_of_a_look_up_is_asked_in_another(
+    cluster: FaultyCluster,
+) -> None:
+    refuse_lookup(cluster, ErrorCode.UNSUPPORTED_VERSION)
+    consumer, _ = joined(cluster)
+    assert len(cluster.of_kind(FindCoordinatorRequest)) == 2
+    consumer.close()

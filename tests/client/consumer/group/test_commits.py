@@ -11,7 +11,7 @@ from embedlog import Consumer, TopicPartition, errors
 from embedlog.client.consumer.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from embedlog.client.errors import CommitFailed, RetriableCommitFailed, WakeupError
 from embedlog.errors import TimedOut, error_for
-from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
+from tests.client.faulty_cluster import PASS, FaultyCluster, faulty_cluster, poll_until
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.join_group import JoinGroupRequest
@@ -409,3 +409,67 @@ def test_who_a_consumer_is_survives_a_copy() -> None:
     assert repr(OffsetAndMetadata(3, "x", 4)) == "OffsetAndMetadata(3, 'x', leader_epoch=4)"
     with pytest.raises(ValueError, match="negative"):
         OffsetAndMetadata(-1)
+
+
+def test_a_topic_without_a_known_id_is_committed_by_its_name(cluster: FaultyCluster) -> None:
+    versions: list[int] = []
+
+    def note(request: Any) -> Any:
+        if isinstance(request, OffsetCommitRequest):
+            assert cluster.context is not None
+            versions.append(cluster.context.api_version)
+        return PASS
+
+    cluster.faults.append(note)
+    with cluster.member() as consumer:
+        consumer.commit({ZERO: 1})
+        assert consumer.committed([ZERO]) == {ZERO: OffsetAndMetadata(1)}
+    assert versions == [9]
+
+
+def test_a_commit_that_no_retry_can_store_is_not_sent_again(cluster: FaultyCluster) -> None:
+    codes = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    def answer(request: OffsetCommitRequest) -> OffsetCommitResponse:
+        (topic,) = request.topics
+        partitions = [
+            OffsetCommitResponsePartition(partition_index=index, error_code=code)
+            for index, code in enumerate(codes)
+        ]
+        refused = OffsetCommitResponseTopic(
+            name=topic.name, topic_id=topic.topic_id, partitions=partitions
+        )
+        return OffsetCommitResponse(topics=[refused])
+
+    consumer = joined(cluster)
+    cluster.answer(OffsetCommitRequest, answer, 100)
+    with pytest.raises(errors.TopicAuthorizationFailed):
+        consumer.commit()
+    assert len(cluster.of_kind(OffsetCommitRequest)) == 1
+    consumer.close()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_committed_offsets_are_asked_for_again_with_the_epoch_that_has_come(
+    cluster: FaultyCluster, code: int
+) -> None:
+    refuse_fetch(cluster, group_code=code)
+    with cluster.member() as consumer:
+        assert consumer.committed([ZERO]) == {ZERO: None}
+    assert len(cluster.of_kind(OffsetFetchRequest)) == 2
+
+
+def test_positions_of_a_deleted_topic_are_left_out_of_automatic_commits(
+    cluster: FaultyCluster,
+) -> None:
+    cluster.cluster.create_topic("gone", 1)
+    consumer = cluster.member(metadata_max_age_ms=1_000, allow_auto_create_topics=False)
+    consumer.assign([ZERO, ("gone", 0)])
+    assert len(poll_until(lambda: consumer.position(("gone", 0)) == 0, consumer)) == 5
+    with cluster.cluster.admin() as admin:
+        admin.delete_topics(["gone"]).check()
+    consumer.poll(4_000)
+    cluster.requests.clear()
+    consumer.close()
+    (request,) = cluster.of_kind(OffsetCommitRequest)
+    assert [topic.name for topic in request.topics] == ["t"]

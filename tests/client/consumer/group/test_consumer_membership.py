@@ -14,6 +14,7 @@ from embedlog.client.errors import CommitFailed, IllegalState
 from embedlog.errors import error_for
 from tests.client.consumer.group.test_groups import Report
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
+from tests.client.held_answers import HeldAnswers
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
@@ -311,3 +312,63 @@ def test_a_commit_with_a_stale_epoch_is_tried_again(cluster: FaultyCluster) -> N
     assert len(cluster.of_kind(OffsetCommitRequest)) == 3
     consumer.enforce_rebalance()
     consumer.close()
+
+
+def test_buffered_records_of_a_partition_that_is_given_up_are_not_handed_out(
+    cluster: FaultyCluster,
+) -> None:
+    with cluster.cluster.producer() as producer:
+        for partition in range(2):
+            producer.send_batch("t", [b"more"] * 500, partition=partition).result()
+    first, second = member(cluster, max_poll_records=1), member(cluster)
+    first.subscribe(["t"])
+    poll_until(lambda: first.assignment() == {ZERO, ONE}, first)
+    answer = cluster.silence(OffsetCommitRequest)
+    second.subscribe(["t"])
+    poll_until(lambda: bool(cluster.of_kind(OffsetCommitRequest)), first, second)
+    found = first.poll(0, max_records=2_000)
+    assert len({record.partition for record in found}) == 1
+    answer()
+    for consumer in (first, second):
+        consumer.close(timeout=0.1)
+
+
+def test_a_member_that_left_before_its_first_answer_says_so(cluster: FaultyCluster) -> None:
+    late = HeldAnswers(cluster)
+    consumer = member(cluster)
+    late.hold(ConsumerGroupHeartbeatRequest)
+    consumer.subscribe(["t"])
+    poll_until(lambda: bool(late.held), consumer)
+    consumer.unsubscribe()
+    assert beats(cluster)[-1].member_epoch == LEAVE
+    consumer.close()
+
+
+def test_a_member_that_joins_again_does_not_wait_for_an_answer_of_before(
+    cluster: FaultyCluster,
+) -> None:
+    late = HeldAnswers(cluster)
+    consumer, _ = joined(cluster)
+    late.hold(ConsumerGroupHeartbeatRequest)
+    poll_until(lambda: bool(late.held), consumer)
+    consumer.unsubscribe()
+    consumer.subscribe(["u"])
+    consumer.poll(0)
+    told = [(each.member_epoch, each.subscribed_topic_names) for each in beats(cluster)]
+    assert (0, ["u"]) in told
+    consumer.close()
+
+
+def test_a_member_that_gave_partitions_up_tells_the_broker_at_once(cluster: FaultyCluster) -> None:
+    first, _ = joined(cluster)
+    second = member(cluster)
+    second.subscribe(["t"])
+    poll_until(lambda: len(first.assignment()) == 1, first, second)
+    began_ms = cluster.runtime.clock.monotonic_ms()
+    first.poll(0)
+    told = beats(cluster)[-1].topic_partitions
+    assert told is not None
+    assert sum(len(each.partitions) for each in told) == 1
+    assert cluster.runtime.clock.monotonic_ms() - began_ms < 1_000
+    for consumer in (first, second):
+        consumer.close()

@@ -143,3 +143,23 @@ def test_a_duty_that_stood_back_does_so_for_no_longer_than_the_coordinator_allow
         scheduler.wait(Pending(), 10)
     scheduler.wait(Pending(), 1_000)
     assert [each - began_ms for each in calls] == [210, 410, 610, 810, 1_010]
+
+
+def test_a_dropped_member_does_not_wait_for_a_silent_coordinator_for_ever() -> None:
+    with faulty_cluster() as cluster:
+        transport = cluster.connect()
+        told: list[str] = []
+
+        def leave(reason: str) -> Pending[Any]:
+            told.append(reason)
+            return Pending()
+
+        duty = MembershipDuty(transport, lambda _now_ms: 100, 100, leave=leave)
+        with duty.turn:
+            duty.start()
+        assert duty.abandon()
+        cluster.pass_time(4_000)
+        assert not transport.is_closed
+        cluster.pass_time(2_000)
+        assert transport.is_closed
+        assert told == ["the consumer was dropped without close"]
