@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
+    from embedlog.storage.directory.log_manager import LogManager
 
 _log = Logger("broker")
 
@@ -61,6 +62,8 @@ class DirectoryKeeper:
         self._clock = runtime.clock
         self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
+        self._leaving: LogManager | None = None
+        """The manager of the failed directory that is being taken offline."""
         self._places: dict[TopicPartition, bytes] = {}
         """Partition -> id of its log's directory, still to be reported to the controller."""
         self._cut_short: dict[TopicPartition, str] = {}
@@ -162,11 +165,17 @@ class DirectoryKeeper:
         return max(0, self._retry_ms - now_ms) if self._retry_ms else None
 
     def _take_offline(self, path: str, error: OSError) -> None:
-        failed = self._log_manager.take_offline(path, str(error), self._clock.wall_ms())
-        if failed is not None:
-            self._runtime.scheduler.remove(failed.tasks)
-            for topic_partition in failed.partitions():
-                self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
+        if self._leaving is None:  # otherwise Ctrl-C ended an earlier call half-way
+            managers = self._log_manager.managers
+            self._leaving = next((each for each in managers if each.directory.path == path), None)
+        failed = self._leaving
+        if failed is None:
+            return
+        self._log_manager.take_offline(path, str(error), self._clock.wall_ms())
+        self._runtime.scheduler.remove(failed.tasks)
+        for topic_partition in failed.partitions():
+            self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
+        self._leaving = None
 
     def _is_too_late(self, now_ms: int) -> bool:
         """If a failed directory could not be reported in time, end the broker and return True.
