@@ -59,7 +59,6 @@ class DirectoryKeeper:
     def __init__(self, runtime: Runtime) -> None:
         """Make a keeper. It only collects early failures of disks until the call of `begin`."""
         self._runtime = runtime
-        self._clock = runtime.clock
         self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
         self._leaving: LogManager | None = None
@@ -171,7 +170,7 @@ class DirectoryKeeper:
         failed = self._leaving
         if failed is None:
             return
-        self._log_manager.take_offline(path, str(error), self._clock.wall_ms())
+        self._log_manager.take_offline(path, str(error), self._runtime.clock.wall_ms())
         self._runtime.scheduler.remove(failed.tasks)
         for topic_partition in failed.partitions():
             self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
@@ -228,7 +227,7 @@ class DirectoryKeeper:
         except errors.KafkaError as error:
             if not self._retry_ms:
                 _log.warning("the directories of logs cannot be recorded yet: %s", error)
-            self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
+            self._retry_ms = self._runtime.clock.monotonic_ms() + _REFUSED_MS
             self._runtime.scheduler.notify(self)
             return
         self._retry_ms = 0
@@ -255,7 +254,7 @@ class DirectoryKeeper:
                     self._untold.pop(path, None)
                 self._told_of(places)
             else:
-                self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS
+                self._retry_ms = self._runtime.clock.monotonic_ms() + _RETRY_MS
             self._runtime.scheduler.notify(self)
 
         asked.add_callback(answered)

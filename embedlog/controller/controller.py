@@ -171,10 +171,10 @@ class Controller:
             if records and not validate_only:
                 self._state.write(records, lambda: self._publish_created(results))
         if records and not validate_only:
-            for made in results.values():
-                if isinstance(made, TopicImage):
-                    partitions = len(made.partitions)
-                    _log.info("created topic %s with %d partitions", made.name, partitions)
+            for result in results.values():
+                if isinstance(result, TopicImage):
+                    partitions = len(result.partitions)
+                    _log.info("created topic %s with %d partitions", result.name, partitions)
         return results
 
     def _publish_created(self, results: dict[str, TopicImage | KafkaError]) -> None:
