@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
     from embedlog.storage.data_directories import DataDirectories
+    from embedlog.storage.directory.log_manager import LogManager
 
 _log = Logger("broker")
 
@@ -58,9 +59,10 @@ class DirectoryKeeper:
     def __init__(self, runtime: Runtime) -> None:
         """Make a keeper. It only collects early failures of disks until the call of `begin`."""
         self._runtime = runtime
-        self._clock = runtime.clock
         self._is_open = False
         self._failed: deque[tuple[str, OSError]] = deque()
+        self._leaving: LogManager | None = None
+        """The manager of the failed directory that is being taken offline."""
         self._places: dict[TopicPartition, bytes] = {}
         """Partition -> id of its log's directory, still to be reported to the controller."""
         self._cut_short: dict[TopicPartition, str] = {}
@@ -162,11 +164,17 @@ class DirectoryKeeper:
         return max(0, self._retry_ms - now_ms) if self._retry_ms else None
 
     def _take_offline(self, path: str, error: OSError) -> None:
-        failed = self._log_manager.take_offline(path, str(error), self._clock.wall_ms())
-        if failed is not None:
-            self._runtime.scheduler.remove(failed.tasks)
-            for topic_partition in failed.partitions():
-                self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
+        if self._leaving is None:  # otherwise Ctrl-C ended an earlier call half-way
+            managers = self._log_manager.managers
+            self._leaving = next((each for each in managers if each.directory.path == path), None)
+        failed = self._leaving
+        if failed is None:
+            return
+        self._log_manager.take_offline(path, str(error), self._runtime.clock.wall_ms())
+        self._runtime.scheduler.remove(failed.tasks)
+        for topic_partition in failed.partitions():
+            self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
+        self._leaving = None
 
     def _is_too_late(self, now_ms: int) -> bool:
         """If a failed directory could not be reported in time, end the broker and return True.
@@ -219,7 +227,7 @@ class DirectoryKeeper:
         except errors.KafkaError as error:
             if not self._retry_ms:
                 _log.warning("the directories of logs cannot be recorded yet: %s", error)
-            self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
+            self._retry_ms = self._runtime.clock.monotonic_ms() + _REFUSED_MS
             self._runtime.scheduler.notify(self)
             return
         self._retry_ms = 0
@@ -246,7 +254,7 @@ class DirectoryKeeper:
                     self._untold.pop(path, None)
                 self._told_of(places)
             else:
-                self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS
+                self._retry_ms = self._runtime.clock.monotonic_ms() + _RETRY_MS
             self._runtime.scheduler.notify(self)
 
         asked.add_callback(answered)

@@ -211,29 +211,37 @@ class MetadataPublisher:
     def publish(self, delta: MetadataDelta) -> None:
         """Apply one change of the metadata. Requires: changes come in order, one at a time."""
         with self._lock:
-            former, image = self._image, delta.image
-            self._image = image
-            for topic in delta.deleted:
-                for partition in topic.partitions:
-                    self._remove(TopicPartition(topic.name, partition.partition))
-                self._log_manager.configure(topic.name, None)
-            self._throttle(image, (topic.name for topic in delta.deleted))
-            added = [(topic, range(len(topic.partitions))) for topic in delta.created]
-            # Apply all settings before the first log is made: if the disk refuses a log, its topic
-            # and the topics after it still have their settings when their logs are made later.
-            for topic, _ in added:
-                self._hosting.configure_logs(image, topic.name)
-            self._throttle(image, (topic.name for topic, _ in added))
-            for topic, numbers in (*added, *delta.partitions_added):
-                self._create(image, topic, numbers)
-            for topic_partition in delta.partitions_changed:
-                self._update(former, image, topic_partition)
-            if delta.broker_configs_changed:
-                self._configure(image, image.topics_by_name)
-                self._log_manager.tasks.reconfigured()
-            else:
-                self._configure(image, delta.changed_configs)
+            former = self._image
+            self._image = delta.image
+            try:
+                self._apply(former, delta)
+            except (KeyboardInterrupt, SystemExit):
+                self._image = former  # the change is published again, and compared with `former`
+                raise
         self._log_manager.report()
+
+    def _apply(self, former: MetadataImage | None, delta: MetadataDelta) -> None:
+        image = delta.image
+        for topic in delta.deleted:
+            for partition in topic.partitions:
+                self._remove(TopicPartition(topic.name, partition.partition))
+            self._log_manager.configure(topic.name, None)
+        self._throttle(image, (topic.name for topic in delta.deleted))
+        added = [(topic, range(len(topic.partitions))) for topic in delta.created]
+        # Apply all settings before the first log is made: if the disk refuses a log, its topic
+        # and the topics after it still have their settings when their logs are made later.
+        for topic, _ in added:
+            self._hosting.configure_logs(image, topic.name)
+        self._throttle(image, (topic.name for topic, _ in added))
+        for topic, numbers in (*added, *delta.partitions_added):
+            self._create(image, topic, numbers)
+        for topic_partition in delta.partitions_changed:
+            self._update(former, image, topic_partition)
+        if delta.broker_configs_changed:
+            self._configure(image, image.topics_by_name)
+            self._log_manager.tasks.reconfigured()
+        else:
+            self._configure(image, delta.changed_configs)
 
     def _create(
         self,

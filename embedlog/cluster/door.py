@@ -70,9 +70,9 @@ class Door:
         self._held.clear()
         self.slow_disk.forget()
         for answer in list(self._open):
-            self._open.pop(answer, None)
             if not answer.done():
                 answer.fail(errors.Network(f"broker {self._node_id} is gone"))
+            self._open.pop(answer, None)
 
     def pause(self) -> None:
         self.is_paused = True

@@ -7,7 +7,7 @@ once, as from a broken connection, and of a pause when the broker's session has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from embedlog.cluster.door import Door
 from embedlog.cluster.faults.disk import Disk
@@ -139,13 +139,21 @@ class ClusterMember:
         self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
         controller = self._listening_controller()
         if controller is not None:
-            if self.config.controlled_shutdown_enable:
-                epoch = self.neighbours.broker_epoch
-                controller.brokers.begin_controlled_shutdown(self.node_id, epoch)
-                self.listening.drain(self._shared.runtime.scheduler)
-            controller.brokers.fence(self.node_id)
-        self._leave()
-        running.close()
+            try:
+                self._hand_over(controller)
+            except (KeyboardInterrupt, SystemExit):
+                # A broker in controlled shutdown would neither lead nor follow.
+                controller.brokers.fence(self.node_id)
+                self._close(running)
+                raise
+        self._close(running)
+
+    def _hand_over(self, controller: Controller) -> None:
+        if self.config.controlled_shutdown_enable:
+            epoch = self.neighbours.broker_epoch
+            controller.brokers.begin_controlled_shutdown(self.node_id, epoch)
+            self.listening.drain(self._shared.runtime.scheduler)
+        controller.brokers.fence(self.node_id)
 
     def kill(self, *, lose_unsynced: bool) -> None:
         """End the broker as SIGKILL does. `lose_unsynced`: as a loss of power does.
@@ -155,13 +163,17 @@ class ClusterMember:
         """
         running = self._require_running()
         self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
-        self._vanish()
-        controller = self._listening_controller()
-        if controller is not None:
-            controller.brokers.fence(self.node_id)
-        self.listening.close()
-        with self.disk.spared():
-            running.abandon(loses_unsynced=lose_unsynced)
+
+        def end() -> None:
+            self._vanish()
+            controller = self._listening_controller()
+            if controller is not None:
+                controller.brokers.fence(self.node_id)
+            self.listening.close()
+            with self.disk.spared():
+                running.abandon(loses_unsynced=lose_unsynced)
+
+        _completely(end)
 
     def begin_close(self) -> None:
         """Serve no more requests: the whole cluster is about to be closed."""
@@ -172,8 +184,7 @@ class ClusterMember:
     def close(self) -> None:
         running = self.running
         if running is not None:
-            self._leave()
-            running.close()
+            self._close(running)
 
     def pause(self) -> None:
         """Neither receive nor send anything until `resume`."""
@@ -200,9 +211,13 @@ class ClusterMember:
         if self.running is not None:
             self.kill(lose_unsynced=False)
 
-    def _leave(self) -> None:
-        self._vanish()
-        self.listening.close()
+    def _close(self, running: RunningBroker) -> None:
+        def end() -> None:
+            self._vanish()
+            self.listening.close()
+            running.close()
+
+        _completely(end)
 
     def _vanish(self) -> None:
         self._shared.runtime.scheduler.remove(self)
@@ -255,3 +270,14 @@ class ClusterMember:
         running = self.running
         if running is not None and delta.image.end_offset > running.core.image.end_offset:
             running.core.changed(delta)
+
+
+def _completely(end: Callable[[], None]) -> None:
+    """End a broker, also if Ctrl-C comes: one that is half gone still locks its directories, and
+    could not be started again. Therefore `end` may be called twice.
+    """
+    try:
+        end()
+    except (KeyboardInterrupt, SystemExit):
+        end()
+        raise

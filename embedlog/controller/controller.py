@@ -83,7 +83,7 @@ class Controller:
         self._directories: Directories | None = None
         if not replayed.cluster_id:
             made = cluster_id or uuid_to_text(runtime.random.uuid())
-            state.write([ClusterRecord(cluster_id=made)])
+            state.change([ClusterRecord(cluster_id=made)])
         state.apply_broker_configs()
 
     @property
@@ -169,19 +169,23 @@ class Controller:
                 records.append(topic_record(made))
                 records.extend(_config_records(RESOURCE_TOPIC, topic.name, configs))
             if records and not validate_only:
-                self._state.write(records)
-                published = self.image.topics_by_name
-                results = {
-                    name: result if isinstance(result, KafkaError) else published[name]
-                    for name, result in results.items()
-                }
-                created = [made for made in results.values() if isinstance(made, TopicImage)]
-                self._state.publish(created=created)
+                self._state.write(records, lambda: self._publish_created(results))
         if records and not validate_only:
-            for made in created:
-                partitions = len(made.partitions)
-                _log.info("created topic %s with %d partitions", made.name, partitions)
+            for result in results.values():
+                if isinstance(result, TopicImage):
+                    partitions = len(result.partitions)
+                    _log.info("created topic %s with %d partitions", result.name, partitions)
         return results
+
+    def _publish_created(self, results: dict[str, TopicImage | KafkaError]) -> None:
+        """Publish the topics of `results`, and put their published images into it."""
+        published = self.image.topics_by_name
+        for name, result in results.items():
+            if isinstance(result, TopicImage):
+                results[name] = published[name]
+        self._state.publish(
+            created=[made for made in results.values() if isinstance(made, TopicImage)]
+        )
 
     def delete_topic(self, topic_id: bytes) -> TopicImage:
         """Remove a topic and its settings; the broker deletes the data. Raises UnknownTopicId."""
@@ -219,9 +223,12 @@ class Controller:
                 topic_id=topic.topic_id,
                 partitions=[partition_registration(partition) for partition in added],
             )
-            self._state.write([record])
-            grown = self.image.topics_by_name[name]
-            self._state.publish(partitions_added=[(grown, range(present, count))])
+
+            def publish() -> None:
+                grown = self.image.topics_by_name[name]
+                self._state.publish(partitions_added=[(grown, range(present, count))])
+
+            self._state.write([record], publish)
         _log.info("topic %s has %d partitions, it had %d", name, count, present)
 
     def bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int = 0) -> None:
@@ -321,9 +328,7 @@ class Controller:
                 for resource, text in config_changes.one_min_isr(self.image, self._config).items():
                     changed = {config_changes.MIN_ISR: text}
                     records += _config_records(RESOURCE_BROKER, resource, changed)
-            self._state.write(records)
-            self._state.apply_broker_configs()
-            self._state.publish(broker_configs_changed=True)
+            self._state.write(records, self._state.publish_broker_configs)
         for name, level in changes.items():
             _log.info("feature %s has level %d, it had %d", name, level, present.get(name, 0))
 
@@ -398,9 +403,7 @@ class Controller:
         state = self._state
         more, partitions = self._forget_eligible(resource_type, resource_name, changes)
         if resource_type == RESOURCE_BROKER:
-            state.write([*records, *more])
-            state.apply_broker_configs()
-            state.publish(broker_configs_changed=True, partitions_changed=partitions)
+            state.write([*records, *more], lambda: state.publish_broker_configs(partitions))
         elif resource_type == RESOURCE_GROUP:
             state.change(records, groups_changed=[resource_name])
         elif resource_type == RESOURCE_TOPIC:

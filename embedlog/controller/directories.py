@@ -98,10 +98,11 @@ class Directories:
     ) -> None:
         """`others`: see `PartitionChanges.and_others`."""
         state, records = self._state, changes.records()
+
+        def publish() -> None:
+            state.publish(partitions_changed=changes.and_others(others), brokers_changed=True)
+
         if broker.epoch < 0:
-            if records:
-                state.write(records)
-            state.replace_only_broker(broker)
+            state.replace_only_broker(broker, records, publish)
         else:
-            state.write([*records, broker_record(broker)])
-        state.publish(partitions_changed=changes.and_others(others), brokers_changed=True)
+            state.write([*records, broker_record(broker)], publish)

@@ -102,6 +102,16 @@ class MetadataLog:
                 origin=AppendOrigin.COORDINATOR,
                 now_ms=self._clock.wall_ms(),
             )
+        return self.commit()
+
+    def commit(self) -> int:
+        """Sync and commit the written records; return the offset after them.
+
+        Raises KafkaStorageError as `append` does.
+        """
+        log = self._log
+        with log.lock:
+            log.check_usable()
             end = log.log_end_offset
         if self._sync:
             try:

@@ -19,14 +19,10 @@ class DelayedOperation(TimerTask):
 
     Locks. Each operation has its own re-entrant lock, which guards `try_complete`: no two threads
     run it at once, and none runs it during or after `on_complete`. `try_complete` may take
-    partition locks, but tries no other operation. `on_complete` may do both. Therefore never call
-    an operation, a purgatory or `Timer.add` with a partition lock held: try operations after its
-    release.
-
-    Two threads that complete each other's operations do not deadlock. A thread that waits for the
-    lock of an operation saw it incomplete, and all locks that it holds meanwhile belong to
-    operations that were complete by then. So along a chain of waiting threads the operations were
-    completed one after the other, and the chain cannot be a ring.
+    partition locks, but tries no other operation. `on_complete` runs after the release of the
+    lock, because it may take any lock: an answer may begin the next step of a request. Therefore
+    never call an operation, a purgatory or `Timer.add` with a partition lock held: try operations
+    after its release.
     """
 
     __slots__ = ("_has_ended", "_lock", "is_completed")
@@ -69,16 +65,13 @@ class DelayedOperation(TimerTask):
         return True
 
     def complete_held(self) -> bool:
-        """End the operation; only `try_complete` calls this. Requires: the operation's lock."""
+        """Mark the operation as complete; only `try_complete` calls this.
+
+        `safe_try_complete` ends the operation. Requires: the operation's lock.
+        """
         if self.is_completed:
             return False
         self.is_completed = True
-        try:
-            self._end()
-        except (KeyboardInterrupt, SystemExit):
-            if not self._has_ended:
-                self._end()
-            raise
         return True
 
     def _end(self) -> None:
@@ -95,11 +88,26 @@ class DelayedOperation(TimerTask):
         self._has_ended = True
 
     def safe_try_complete(self) -> bool:
-        """Try to complete under the lock; return True if this call completed it."""
+        """Try to complete under the lock, and end after its release; True if this call did so."""
         if self.is_completed:
             return False
-        with self._lock:
-            return not self.is_completed and self.try_complete()
+        is_mine = False
+        try:
+            with self._lock:
+                if self.is_completed:
+                    return False
+                try:
+                    is_mine = self.try_complete()
+                except (KeyboardInterrupt, SystemExit):
+                    is_mine = self.is_completed
+                    raise
+            if is_mine and not self._has_ended:
+                self._end()
+        except (KeyboardInterrupt, SystemExit):
+            if is_mine and not self._has_ended:
+                self._end()  # no other thread will do it
+            raise
+        return is_mine
 
     def run(self) -> None:
         if self.force_complete():

@@ -57,9 +57,8 @@ class Rank:
     """Guards the group coordinator's queue of metadata changes. Under it: shards, and the
     operations that wait for the commits of shards."""
     OPERATION = 21
-    """Guards one delayed operation: one thread at a time checks its condition. Under it, while the
-    operation completes: another operation that the thread tries, and locks for sending the
-    answer."""
+    """Guards one delayed operation: one thread at a time checks its condition. Under it: the
+    partitions and the fetch session that the condition is about."""
     SHARD = 22
     """Guards one coordinator shard. Under it: the partition that the shard writes to."""
     FETCH_SESSION = 23
@@ -137,9 +136,9 @@ class Rank:
     last rank, because a signal handler may take it anywhere."""
 
 
-RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
-"""A thread may hold several locks of these ranks. `Driver.run` and `DelayedOperation` explain why
-threads never wait in a ring."""
+RING_FREE = frozenset({Rank.DRIVER})
+"""A thread may hold several locks of these ranks. `Driver.run` explains why threads never wait in a
+ring."""
 
 SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION, Rank.LOG_MANAGER: Rank.DATA_DIRECTORIES}
 """A thread that holds a lock of a value's rank may hold several locks of the key's rank. Only one

@@ -16,6 +16,8 @@ from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.coordinator.placement import partition_of
 from embedlog.errors import EmbedlogError
+from embedlog.replication.replica_manager import ReplicaManager
+from embedlog.storage.directory.log_manager import LogManager
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.cluster.conftest import until
 from tests.cluster.test_log_directories import fetch_error, offline, places, send, states
@@ -108,6 +110,32 @@ def test_only_the_replicas_of_a_failed_directory_go_offline(
     files.heal()
     # The broker writes nothing there before its restart.
     assert fetch_error(alone, 1) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("step", [(LogManager, "abandon"), (ReplicaManager, "retire")])
+def test_a_directory_goes_offline_though_ctrl_c_comes_meanwhile(
+    alone: Cluster,
+    files: SimFiles,
+    runtime: SimRuntime,
+    step: tuple[type, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert send(alone, 1, b"x") == 0
+    original = getattr(*step)
+
+    def interrupted(*_arguments: object) -> None:
+        monkeypatch.setattr(*step, original)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(*step, interrupted)
+    files.failing["b"] = EIO
+    with pytest.raises(KeyboardInterrupt):
+        send(alone, 1, b"lost", **IMPATIENT)
+        runtime.scheduler.run_for(10)
+    runtime.scheduler.run_for(2_000)
+    assert list(alone.broker(1).core.replica_manager.partitions) == [("t", 0)]
+    assert fetch_error(alone, 1) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert send(alone, 0, b"y") == 0
 
 
 def test_a_repaired_directory_works_after_a_restart(files: SimFiles) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.purgatory.timer import Timer
+from embedlog.runtime.lock_order import held_here
 from tests.purgatory.manual_clock import ManualClock, advance
 
 
@@ -100,14 +103,12 @@ def test_two_operations_that_try_each_other_on_completion_do_not_deadlock():
 
         def try_complete(self) -> bool:
             barrier.wait()  # each thread holds the lock of its own operation
-            return self.force_complete()
+            return self.complete_held()
 
         def on_complete(self) -> None:
             super().on_complete()
             self.other.safe_try_complete()
 
-    # One thread may find the other's operation incomplete and wait for its lock: then that lock's
-    # holder must find the first operation complete.
     for _ in range(200):
         first, second = Entangled(), Entangled()
         first.other, second.other = second, first
@@ -118,3 +119,31 @@ def test_two_operations_that_try_each_other_on_completion_do_not_deadlock():
             thread.join(10)
             assert not thread.is_alive()
         assert [first.events, second.events] == [["complete"], ["complete"]]
+
+
+def test_an_operation_ends_without_its_lock():
+    """Its answer may take any lock, such as the lock under which another thread tries it."""
+
+    class Answering(Operation):
+        def on_complete(self) -> None:
+            assert not held_here()
+            super().on_complete()
+
+    operation = Answering(can_complete=True)
+    assert operation.safe_try_complete()
+    assert operation.events == ["try", "complete"]
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_a_try_that_ctrl_c_ends_answers_if_it_had_completed(is_marked: bool):
+    class Interrupted(Operation):
+        def try_complete(self) -> bool:
+            if is_marked:
+                self.complete_held()
+            raise KeyboardInterrupt
+
+    operation = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        operation.safe_try_complete()
+    assert operation.events == ["complete"] * is_marked
+    assert operation.is_completed == is_marked

@@ -21,7 +21,7 @@ class Operation(DelayedOperation):
         self.can_complete = False
 
     def try_complete(self) -> bool:
-        return self.can_complete and self.force_complete()
+        return self.can_complete and self.complete_held()
 
     def on_complete(self) -> None:
         self.log.append(self.name)
@@ -118,7 +118,7 @@ def test_a_condition_that_came_true_between_try_and_watch_is_seen(clock):
         def try_complete(self) -> bool:
             self.log.append("try")
             # True once it is listed: the event came before that.
-            return waiting.watched > 0 and self.force_complete()
+            return waiting.watched > 0 and self.complete_held()
 
     operation = LateCondition("op")
     assert waiting.try_complete_else_watch(operation, ["a"])
@@ -246,7 +246,7 @@ def test_threads_that_complete_expire_watch_and_cancel_complete_each_operation_o
             self.number = number
 
         def try_complete(self) -> bool:
-            return self.number in ready and self.force_complete()
+            return self.number in ready and self.complete_held()
 
         def on_complete(self) -> None:
             completions.append(self.number)

@@ -82,8 +82,8 @@ def test_a_second_lock_of_a_rank_is_refused(violations: list[str]) -> None:
         pass
 
 
-def test_delayed_operations_may_hold_each_other(violations: list[str]) -> None:
-    with checked(Rank.OPERATION, True), checked(Rank.OPERATION, True):
+def test_passes_of_producers_may_hold_each_other(violations: list[str]) -> None:
+    with checked(Rank.DRIVER, True), checked(Rank.DRIVER, True):
         assert len(held_here()) == 2
     assert not violations
 

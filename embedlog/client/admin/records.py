@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from embedlog.client import arguments
+from embedlog.client.admin.calls import told
 from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import ItemResults, ProducerState, results_of
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.common import TopicPartition
+from embedlog.errors import TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +116,8 @@ class RecordAdmin(AdminPart):
         """Return the offset of each partition for an `OffsetSpec` or a timestamp (ms).
 
         For a timestamp it is the offset of the first record with this timestamp or a later one;
-        None if there is no such record.
+        None if there is no such record. If only some partitions have no answer in time, they fail
+        with RequestTimedOut.
         """
         given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
         wanted = {
@@ -136,13 +139,21 @@ class RecordAdmin(AdminPart):
         lookup = OffsetLookup(
             self._transport, self._metadata, settings, wanted, self._calls.arrived, may_fail=True
         )
-        self._calls.drive(
-            lambda: lookup.is_done,
-            timeout_ms,
-            lookup.advance,
-            reason=lambda: lookup.last_refusal,
-        )
-        return results_of({**lookup.found, **lookup.failed})
+        silent: dict[TopicPartition, TimedOut] = {}
+        try:
+            self._calls.drive(
+                lambda: lookup.is_done,
+                timeout_ms,
+                lookup.advance,
+                reason=lambda: lookup.last_refusal,
+            )
+        except TimedOut:
+            for key in wanted.keys() - lookup.found.keys() - lookup.failed.keys():
+                reason = lookup.refusal_of(key)
+                silent[key] = TimedOut(f"{key}: {reason or 'its leader did not answer in time'}")
+            if len(silent) == len(wanted):
+                raise
+        return results_of(told({**lookup.found, **lookup.failed}, silent))
 
 
 def _producer_state(described: DescribedProducer) -> ProducerState:

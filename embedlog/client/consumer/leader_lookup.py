@@ -64,11 +64,11 @@ class LeaderLookup:
     @property
     def last_refusal(self) -> KafkaError | None:
         """The reason why a partition has no answer yet; None if its leader was not asked."""
-        for key in (*self._left, *self._asked):
-            reason = self._refusals.get(key) or lack_of(self._metadata, *key)
-            if reason is not None:
-                return reason
-        return None
+        return next(filter(None, map(self.refusal_of, (*self._left, *self._asked))), None)
+
+    def refusal_of(self, key: TopicPartition) -> KafkaError | None:
+        """Return the reason why a partition has no answer yet; None if its leader was not asked."""
+        return self._refusals.get(key) or lack_of(self._metadata, *key)
 
     def advance(self, now_ms: int) -> int | None:
         """Send requests and take answers without waiting; return milliseconds to the next retry.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embedlog import Admin, Consumer, errors
+from embedlog import Admin, Consumer, OffsetSpec, errors
 from embedlog.errors import TimedOut
 from tests.client.admin.test_coordinators import NEWEST, Nodes, deleted
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster
@@ -22,6 +22,12 @@ from wire.schemas.delete_records import (
 )
 from wire.schemas.find_coordinator import Coordinator, FindCoordinatorRequest
 from wire.schemas.find_coordinator import FindCoordinatorResponse as Found
+from wire.schemas.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from wire.schemas.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -113,6 +119,33 @@ def test_a_leader_that_does_not_answer_takes_nothing_from_the_others(answers: An
         results = admin.delete_records({("t", 0): 3, ("t", 1): 4}, timeout_ms=200)
     assert results.values == {("t", 1 - silent): 4 - silent}
     assert isinstance(results.errors["t", silent], errors.RequestTimedOut)
+
+
+def _listed(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    (topic,) = request.topics
+    answers = [
+        ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=5, timestamp=-1)
+        for each in topic.partitions
+    ]
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=answers)])
+
+
+@pytest.mark.parametrize("answers", [(_listed, None), (None, _listed)])
+def test_offsets_that_were_found_survive_the_time_out_of_others(answers: Any) -> None:
+    nodes = Nodes({**NEWEST, ApiKey.LIST_OFFSETS: (1, 9)})
+    nodes.script(MetadataRequest, _described)
+    nodes.script(ListOffsetsRequest, *answers)
+    silent = answers.index(None)
+    specs = {("t", number): OffsetSpec.LATEST for number in (0, 1, 2)}
+    with Admin(nodes) as admin:
+        results = admin.list_offsets(specs, timeout_ms=200)
+    assert {key: found.offset for key, found in results.values.items() if found} == {
+        ("t", 1 - silent): 5
+    }
+    assert isinstance(results.errors["t", silent], errors.RequestTimedOut)
+    assert "t-2" not in str(results.errors["t", silent])
+    assert isinstance(results.errors["t", 2], errors.RequestTimedOut)
+    assert "no partition t-2: topic 't' has 2" in str(results.errors["t", 2])
 
 
 def test_if_no_leader_answers_the_call_times_out() -> None:
