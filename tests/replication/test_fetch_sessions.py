@@ -12,6 +12,7 @@ from embedlog.replication.fetch_sessions import EPOCH_MAX, EVICTION_MS, FetchSes
 from embedlog.runtime import Random
 from embedlog.runtime.clock import Clock
 from wire.schemas.fetch import (
+    EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -331,6 +332,36 @@ def test_a_session_has_no_more_than_ten_thousand_partitions(
         sessions.begin(request, 12, lambda _id: "")
     assert len(sessions) == 0
     assert sessions.size_of(id) == 0
+
+
+def test_an_evicted_session_makes_room_for_its_partitions(clock: ManualClock) -> None:
+    many = FetchSessions(clock, Random(), slot_count=1, total_size_max=10)
+    for _ in range(4):
+        assert begin_many(many, 6) != [0]
+        clock.now_ms += EVICTION_MS + 1
+
+
+def test_after_an_error_or_a_diverging_epoch_the_watermark_is_news() -> None:
+    asked = Wanted("a", bytes(16), FetchPartition())
+    asked.note_answered(answer())
+    assert not asked.has_news(answer())
+    asked.note_answered(answer(error_code=6))
+    assert asked.has_news(answer())
+    diverging = answer()
+    diverging.diverging_epoch = EpochEndOffset(epoch=3, end_offset=1)
+    asked.note_answered(diverging)
+    assert asked.has_news(answer())
+
+
+@pytest.mark.parametrize(("replica_id", "is_news"), [(2, True), (-1, False)])
+def test_a_follower_in_a_new_term_gets_the_watermark_again(
+    sessions: FetchSessions, replica_id: int, is_news: bool
+) -> None:
+    (id,) = begin_many(sessions, 1, replica_id=replica_id)
+    request = ask(("a", [0]), id=id, epoch=1, replica_id=replica_id)
+    request.topics[0].partitions[0].current_leader_epoch = 5
+    (asked,) = wanted(sessions.begin(request, 12, lambda _: ""))
+    assert asked.has_news(answer()) == is_news
 
 
 @pytest.mark.slow

@@ -99,6 +99,7 @@ def test_a_replica_begins_at_the_leaders_log_start(make_brokers: MakeBrokers) ->
     for number in range(10):
         brokers.append(1, b"%d" % number)
     brokers[1].partition().delete_records(7)
+    brokers.net.delay_ms = lambda: 1
     brokers.controller.change(replicas=(1, 2))
     brokers.run(2_000)
     log = brokers[2].partition().log
@@ -288,6 +289,32 @@ def test_histories_that_part_several_epochs_ago_are_cut_step_by_step(
     assert brokers[2].values()[:2] == [b"0", b"two 0"]
 
 
+def test_records_of_an_own_epoch_are_cut_where_the_former_epoch_ended_here(
+    make_brokers: MakeBrokers,
+) -> None:
+    """The leader wrote more records of the common epoch than the follower ever had."""
+    brokers = make_brokers(2)
+    brokers.controller.create(1, 2)
+    brokers.append(1, b"0")
+    brokers.run(600)
+    brokers.isolate(2)
+    brokers.controller.withheld = {2}
+    for number in range(4):
+        brokers.append(1, b"one %d" % number)
+    brokers.controller.withheld = {1}
+    brokers.controller.change(leader=2, isr=(2,))
+    brokers.append(2, b"two 0", b"two 1")
+    brokers.controller.withheld = {2}
+    brokers.controller.change(leader=1, isr=(1,))
+    brokers.heal()
+    brokers.net.delay_ms = lambda: 1
+    brokers.controller.withheld = set()
+    brokers.controller.tell(PARTITION)
+    brokers.run(5_000)
+    assert brokers[2].values() == brokers[1].values()
+    assert len(brokers[1].values()) == 5
+
+
 def test_a_follower_ahead_of_an_uncleanly_elected_leader_is_cut(
     make_brokers: MakeBrokers,
 ) -> None:
@@ -334,6 +361,7 @@ def test_a_killed_broker_whose_log_began_an_epoch_of_its_own_follows(
     brokers.run(600)
     disk = brokers.kill(3)
     brokers.append(1, b"meanwhile")
+    brokers.net.delay_ms = lambda: 1
     brokers.start(3, disk)
     brokers.run(2_000)
     assert brokers[3].values() == brokers[1].values()

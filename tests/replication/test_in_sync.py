@@ -121,6 +121,27 @@ def test_who_joins_counts_for_the_high_watermark_before_the_controller_agrees(
     assert brokers.offsets()[1] == (2, 2)
 
 
+def test_a_replica_that_the_controller_may_have_added_counts_though_it_lags(
+    make_brokers: MakeBrokers,
+) -> None:
+    brokers = make_brokers(2, replica_lag_time_max_ms=LAG_MS)
+    brokers.controller.create(1)
+    brokers.append(1, b"a")
+    brokers.net.cut |= {(1, CONTROLLER)}
+    brokers.controller.change(replicas=(1, 2))
+    brokers.run(100)
+    brokers[2].replica_manager.fetchers.hold(PARTITION)
+    brokers.run(1)
+    brokers.append(1, b"b")
+    brokers.run(3 * LAG_MS)
+    brokers.append(1, b"c")
+    assert brokers.offsets()[1] == (1, 3), "the answer of the controller may be lost"
+    brokers[2].replica_manager.fetchers.release(PARTITION)
+    brokers.heal()
+    brokers.run(1_000)
+    assert brokers.offsets() == {1: (3, 3), 2: (3, 3)}
+
+
 def test_a_shrink_counts_when_the_controller_has_agreed(make_brokers: MakeBrokers) -> None:
     brokers = make_brokers(2, replica_lag_time_max_ms=LAG_MS)
     brokers.controller.create(1, 2)

@@ -166,11 +166,13 @@ def test_what_a_refused_append_left_is_cut_before_a_shorter_one() -> None:
     append(log, b"a")
     end = log.size
 
-    def refuse_rest(call: str, _path: str) -> None:
-        if call == "write":
+    first = disk.calls
+
+    def refuse_rest(_call: str, _path: str) -> None:
+        if disk.calls > first + 1:
             disk.refused = frozenset(("write", "size", "truncate"))
 
-    disk.write_short(disk.calls, 200)
+    disk.write_short(first, 200)
     disk.watch = refuse_rest
     with pytest.raises(KafkaStorageError, match="simulated") as refusal:
         disk.refused = frozenset()
@@ -178,6 +180,7 @@ def test_what_a_refused_append_left_is_cut_before_a_shorter_one() -> None:
     assert isinstance(refusal.value.__cause__, OSError)
     disk.watch, disk.refused = lambda _call, _path: None, frozenset()
     assert log.failure is None
+    assert b"long" in disk.tree.contents()[log.segments[-1].path][end:]
     append(log, b"b")
     assert set(bytes(disk.tree.contents()[log.segments[-1].path][log.size :])) <= {0}
     assert log.size > end
@@ -201,6 +204,30 @@ def test_epochs_that_could_not_be_stored_are_before_the_next_append() -> None:
     assert recovered.failure is None
     assert recovered.epochs.cache.entries[:2] == [(1, 0), (2, 1)]
     assert values(recovered) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_a_full_disk_does_not_prevent_an_open_after_an_unclean_stop(durability: str) -> None:
+    disk = Disk()
+    log = new_log(disk=disk, durability=durability, segment_bytes=400)
+    for number in range(5):
+        append(log, b"%d" % number * 100, producer=(7, 0, number))
+    log.durability.flush()
+    disk = _again(disk)
+    owner = LogManager(sim_runtime(files=disk), "data", LogConfig(durability=durability))
+    disk.refused = frozenset(("write", "reserve", "make_directory"))
+    log = owner.get_or_create(PARTITION)
+    assert log.failure is None
+    assert len(values(log)) == 5
+    with pytest.raises(KafkaStorageError):
+        append(log, b"refused")
+    disk.refused = frozenset()
+    assert append(log, b"taken", producer=(7, 0, 5)) == 5
+    assert log.epochs.cache.entries == [(0, 0), (1, 5)]
+    log.durability.flush()
+    reopened = new_log(disk=disk.survivor(), durability=durability)
+    assert len(values(reopened)) == 6
+    assert reopened.epochs.cache.entries[:2] == [(0, 0), (1, 5)]
 
 
 # Syncs

@@ -9,13 +9,14 @@ import pytest
 from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.storage.log.gaps import EVERYWHERE, read_gaps_below
 from embedlog.storage.log.shutdown import close_log
-from embedlog.storage.paths import CLEANER_OFFSETS, GAPS, LEADER_EPOCHS, SEALED
+from embedlog.storage.paths import CLEANER_OFFSETS, GAPS, LEADER_EPOCHS, RECOVERY_POINTS, SEALED
 from embedlog.storage.replica.append import append_as_follower
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at
 from embedlog.storage.segments.scan import read_batch
 from embedlog.storage.state_files.checkpoint_files import read_twin
 from embedlog.testing import SimFiles
 from tests.storage.cleaner.compaction import Compacted, rows
-from tests.storage.logs import DATA, PARTITION, append, manager, new_log
+from tests.storage.logs import DATA, PARTITION, append, batch, manager, new_log
 
 CLEANED, COUNT = 30, 40
 DIRECTORY = f"{DATA}/{PARTITION}"
@@ -243,3 +244,29 @@ def test_an_offset_that_rots_between_gaps_is_told_unless_it_stays_between_its_ne
                 with pytest.raises(CorruptRecord):
                     rows(again.log)
     assert 0 < count < 2 * len(cleaned)
+
+
+def test_a_gap_within_an_answer_of_the_leader_is_noted_before_it_is_written() -> None:
+    log = new_log()
+    append_as_follower(
+        log, batch(b"a", leader_epoch=0) + batch(b"b", base_offset=5, leader_epoch=0)
+    )
+    assert log.offsets.gaps_below == EVERYWHERE
+    assert read_twin(log.files, DATA, GAPS) == {PARTITION: EVERYWHERE}
+
+
+@pytest.mark.parametrize("start", [1, 2])
+def test_an_empty_log_takes_the_batch_that_holds_its_start(start: int) -> None:
+    log = new_log()
+    truncate_fully_and_start_at(log, start)
+    append_as_follower(log, batch(b"a", b"b", b"c", leader_epoch=0))
+    assert log.log_end_offset == 3
+
+
+def test_new_gaps_hide_no_new_recovery_point() -> None:
+    log = new_log()
+    append(log, b"a")
+    log.durability.flush()
+    log.offsets.allow_gaps_below(1)
+    assert read_twin(log.files, DATA, GAPS) == {PARTITION: 1}
+    assert read_twin(log.files, DATA, RECOVERY_POINTS) == {PARTITION: 1}

@@ -64,6 +64,22 @@ def test_log_append_time_stamps_records_and_answers() -> None:
     check(log)
 
 
+def test_a_repeated_batch_is_answered_with_its_log_append_time() -> None:
+    log = new_log(message_timestamp_type="LogAppendTime")
+    records = batch(b"a", timestamps=5, producer=(7, 0, 0))
+    first = log.append_as_leader(records, leader_epoch=0, now_ms=NOW)
+    again = log.append_as_leader(records, leader_epoch=0, now_ms=NOW + 10)
+    assert again.duplicate
+    assert again.log_append_time_ms == first.log_append_time_ms == NOW
+
+
+def test_a_jitter_above_the_age_of_a_segment_rolls_no_segment_at_once() -> None:
+    log = new_log(segment_ms=10_000, segment_jitter_ms=10**12)
+    for _ in range(3):
+        append(log, b"a")
+    assert len(log.segments) == 1
+
+
 def test_a_refused_batch_leaves_no_trace() -> None:
     log = new_log(max_message_bytes=200)
     append(log, b"a")

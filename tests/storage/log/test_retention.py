@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from errno import ENOSPC
+
+import pytest
+
+from embedlog.errors import KafkaStorageError
 from embedlog.storage.log.log import Log
-from embedlog.storage.log.retention import delete_old_segments
+from embedlog.storage.log.retention import delete_old_segments, free_below
 from embedlog.storage.log_config import LogConfig
-from embedlog.testing import sim_runtime
+from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import NOW, PARTITION, append, check, manager, new_log, values
 
 OFF = {"retention_ms": -1, "retention_bytes": -1}
@@ -135,3 +140,64 @@ def test_what_was_put_away_goes_at_the_next_open() -> None:
     assert again is not None
     assert (again.offsets.log_start_offset, again.log_end_offset) == (4, 4)
     assert not [name for name in again.files.list(again.directory) if "deleted" in name]
+
+
+def test_nothing_goes_while_compaction_puts_a_segment_in_place() -> None:
+    log = _segments(4, retention_bytes=0)
+    log.chain.is_swapping = True
+    assert delete_old_segments(log, NOW) == 0
+    assert not free_below(log, 4)
+    log.chain.is_swapping = False
+    assert delete_old_segments(log, NOW) == 4
+
+
+def test_no_room_is_made_of_records_that_are_not_committed() -> None:
+    log = new_log(segment_bytes=200, **OFF)
+    for number in range(4):
+        append(log, b"%d" % number * 100)
+    log.offsets.update_high_watermark(2)
+    assert free_below(log, 4)
+    assert log.segments[0].base_offset == 2
+    check(log)
+
+
+def test_a_close_keeps_records_with_old_timestamps_that_were_written_just_now() -> None:
+    log = new_log(segment_bytes=200, retention_ms=1_000, retention_bytes=-1)
+    for number in range(3):
+        append(log, b"%d" % number * 100, timestamps=NOW - 10**9)
+    log.offsets.update_high_watermark(3)
+    assert delete_old_segments(log, NOW + 500, is_closing=True) == 0
+    assert delete_old_segments(log, NOW + 500) == 3
+
+
+def test_the_last_segment_stays_while_there_is_no_room_for_the_next() -> None:
+    disk = SimFiles()
+    log = new_log(disk=disk, segment_bytes=200, retention_ms=1_000, retention_bytes=-1)
+    for number in range(3):
+        append(log, b"%d" % number * 100)
+    log.offsets.update_high_watermark(3)
+    disk.fail(disk.calls, ENOSPC)
+    assert delete_old_segments(log, NOW + 10**6) == 2
+    assert values(log) == [b"2" * 100]
+    assert append(log, b"3" * 100) == 3
+    check(log)
+
+
+def test_segments_whose_files_could_not_be_removed_do_not_come_back() -> None:
+    disk = SimFiles()
+    owner = manager(disk, config=LogConfig(segment_bytes=200, retention_bytes=0))
+    log = owner.get_or_create(PARTITION)
+    for number in range(4):
+        append(log, b"%d" % number * 100)
+    log.offsets.update_high_watermark(3)
+    disk.fail(disk.calls, ENOSPC, forever=True)
+    with pytest.raises(KafkaStorageError):
+        delete_old_segments(log, NOW)
+    disk.heal()
+    start = log.offsets.log_start_offset
+    assert start == 3
+    owner.checkpoints.write_positions()
+    again = manager(disk.survivor(), config=log.config).get(PARTITION)
+    assert again is not None
+    assert again.offsets.log_start_offset == start
+    assert values(again) == [b"3" * 100]

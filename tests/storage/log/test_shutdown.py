@@ -6,10 +6,12 @@ import pytest
 
 from embedlog.storage import paths
 from embedlog.storage.log.log import Log
+from embedlog.storage.log.shutdown import close_log
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.producers.append import write_snapshot
 from embedlog.storage.replica.truncation import truncate_to
 from embedlog.testing import SimFiles
-from tests.storage.logs import PARTITION, append, append_marker, check, manager, values
+from tests.storage.logs import PARTITION, append, append_marker, check, manager, new_log, values
 
 
 def _again(disk: SimFiles) -> Log:
@@ -81,3 +83,49 @@ def test_files_of_an_earlier_close_are_brought_up_to_date() -> None:
     owner.close()
     assert len(disk.read(index)) < len(former)
     assert values(_again(disk))[2:] == [b"other"]
+
+
+def test_a_poisoned_log_releases_its_files() -> None:
+    log = new_log()
+    append(log, b"a")
+    log.health.poison(OSError(5, "simulated"))
+    assert log.segments[-1].file.opened is not None
+    close_log(log)
+    assert log.segments[-1].file.opened is None
+
+
+def test_kafka_finds_no_older_epochs_beside_a_short_log() -> None:
+    disk = SimFiles()
+    owner = manager(disk)
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a", epoch=3)
+    path = f"{log.directory}/{paths.LEADER_EPOCHS}"
+    disk.open(path, create=True).write([b"0\n1\n1 0\n"], 0)
+    owner.close()
+    assert disk.read(path) == b"0\n1\n3 0\n"
+
+
+def test_the_snapshots_of_segments_and_of_the_end_stay_and_no_others() -> None:
+    disk = SimFiles()
+    owner = manager(disk, config=LogConfig(segment_bytes=400))
+    log = owner.get_or_create(PARTITION)
+    for number in range(8):
+        append(log, b"x" * 60, producer=(7, 0, number))
+    write_snapshot(disk, log.directory, log.transactions.producers, 4)
+    bases = {segment.base_offset for segment in log.segments[1:]}
+    assert bases == {3, 6}
+    owner.close()
+    names = [name for name in disk.list(log.directory) if name.endswith(paths.SNAPSHOT)]
+    assert {paths.parse_offset(name) for name in names} == {*bases, 8}
+
+
+def test_no_snapshot_of_removed_records_is_believed() -> None:
+    log = new_log()
+    append(log, b"a", producer=(7, 0, 0))
+    append(log, b"b", producer=(7, 0, 1))
+    write_snapshot(log.files, log.directory, log.transactions.producers, 2)
+    truncate_to(log, 1)
+    log.transactions.reload(0, 0, 0)
+    assert append(log, b"c", producer=(7, 0, 1)) == 1
+    path = paths.segment_file(log.directory, 2, paths.SNAPSHOT)
+    assert log.files.stat(path) is None

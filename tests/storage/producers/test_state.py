@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.storage.producers import snapshot
-from embedlog.storage.producers.entry import Duplicate, ProducerUpdate, VerificationState
+from embedlog.storage.producers.entry import (
+    Duplicate,
+    ProducerStateEntry,
+    ProducerUpdate,
+    VerificationState,
+)
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.records.batch import RecordBatch
 from wire.records.encode.builder import build_batch
+from wire.records.retain import empty_batch
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 REPLICATION = AppendOrigin.REPLICATION
@@ -257,6 +263,14 @@ def test_an_append_may_not_overtake_the_lowest_sequence_seen(log):
     assert log.append(1, transactional=True, verification=second) == 1
 
 
+def test_an_append_forgets_the_awaited_sequences_of_all_epochs(log):
+    log.state.begin_verification(7, 0, 3, supports_epoch_bump=False)
+    assert log.append(0, epoch=1) == 0
+    log.state.expire(NOW + log.state.expiration_ms)
+    late = log.state.begin_verification(7, 0, 5, supports_epoch_bump=False)
+    assert log.append(5, transactional=True, verification=late) == 1
+
+
 def test_a_refused_batch_of_another_epoch_shuts_nobody_out(log):
     log.state.begin_verification(7, 1, 0, supports_epoch_bump=True)
     seen = log.state.begin_verification(7, 0, 3, supports_epoch_bump=False)
@@ -284,7 +298,60 @@ def test_a_transactions_v2_producer_without_state_starts_at_zero(log):
     assert log.append(5, verification=VerificationState(supports_epoch_bump=False)) == 0
 
 
+def test_a_batch_that_follows_is_refused_if_a_marker_has_ended_its_transaction(log):
+    log.append(0, transactional=True)
+    log.mark(commit=True)
+    seen = log.state.begin_verification(7, 0, 1, supports_epoch_bump=False)
+    log.mark(commit=True)
+    with pytest.raises(errors.InvalidTxnState):
+        log.append(1, transactional=True, verification=seen)
+    seen = log.state.begin_verification(7, 0, 1, supports_epoch_bump=False)
+    log.append(1, transactional=True, verification=seen)
+
+
 # Transactions
+
+
+def test_an_open_transaction_before_an_ended_one_holds_the_stable_offset_back(log):
+    log.append(0, producer_id=7, transactional=True)
+    log.append(0, producer_id=8, transactional=True)
+    log.mark(commit=True, producer_id=8)
+    assert log.state.first_unstable_offset(0) == 0
+
+
+def test_restored_transactions_hold_the_stable_offset_back_in_order(log):
+    log.state.restore(
+        [
+            ProducerStateEntry(producer_id, last_timestamp=NOW, current_txn_first_offset=first)
+            for producer_id, first in ((7, 20), (8, 10), (9, 30))
+        ],
+        NOW,
+    )
+    assert log.state.first_unstable_offset(0) == 10
+
+
+def test_an_emptied_marker_fences_a_producer_that_is_known(log):
+    log.append(0, epoch=1)
+    marker = build_batch(
+        [bytes(6)],
+        timestamps=NOW,
+        producer_id=7,
+        producer_epoch=3,
+        transactional=True,
+        control=True,
+    )
+    log.state.replay(RecordBatch(empty_batch(RecordBatch(marker))))
+    with pytest.raises(errors.InvalidProducerEpoch):
+        log.append(1, epoch=1)
+
+
+def test_kafka_forgets_the_earlier_batches_of_a_producer_first(log):
+    log.append(0, timestamp=NOW + 500)
+    log.append(1, timestamp=NOW)
+    (entry,) = log.state
+    rows = snapshot.encode([entry])[10:]
+    stamps = [int.from_bytes(rows[at + 26 : at + 34], "big") for at in (0, 46)]
+    assert stamps == [NOW, NOW]
 
 
 def test_a_transaction_holds_the_stable_offset_back_until_its_marker_is_replicated(log):

@@ -8,6 +8,7 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.randomness import seeded
+from embedlog.storage import paths
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.directory.tasks import CHECKPOINT_INTERVAL_MS
 from embedlog.storage.log.durability import SYNC_WINDOW_SIZE
@@ -24,6 +25,7 @@ from tests.storage.logs import (
     PARTITION,
     append,
     append_marker,
+    batch,
     batches,
     check,
     manager,
@@ -173,6 +175,18 @@ def test_a_write_that_ends_with_a_page_few_bytes_before_its_end_is_torn() -> Non
     assert (again.size, again.log_end_offset) == (size, 1)
 
 
+def test_a_full_segment_ends_with_no_torn_write_if_another_one_follows() -> None:
+    log = new_log(segment_bytes=400)
+    for _ in range(3):
+        append(log, b"x" * 250)
+    first = log.segments[0]
+    disk = _killed(log)
+    disk.open(FIRST).write([bytes(first.size - 100)], 100)
+    again = _open(disk)
+    assert isinstance(again.failure, CorruptRecord)
+    assert _quarantined(disk) == {}
+
+
 def test_a_stray_byte_in_reserved_room_is_no_batch() -> None:
     log = new_log(durability="fsync")
     append(log, b"first")
@@ -267,6 +281,14 @@ def test_good_batches_beyond_the_window_prove_rot_and_nothing_is_cut(
     assert values(_open(disk, **settings)) == values(log)
 
 
+def test_the_window_counts_the_segments_between_the_damage_and_a_good_batch() -> None:
+    log = _log_with_a_window_behind(segment_bytes=3 << 20)
+    assert len(log.segments) == 3
+    disk = _powered_off(log)
+    _flip(disk, FIRST, batches(log)[0].size + 70)
+    assert isinstance(_open(disk, segment_bytes=3 << 20).failure, CorruptRecord)
+
+
 def test_damage_below_the_recovery_point_is_rot_however_near_the_end() -> None:
     log = new_log(durability="fsync")
     append(log, b"a")
@@ -291,6 +313,25 @@ def test_synced_data_that_is_missing_is_rot() -> None:
     again = _open(disk, durability="fsync")
     assert isinstance(again.failure, CorruptRecord)
     assert values(again) == [b"a"]
+
+
+def test_rot_is_still_rot_after_another_kill() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"a")
+    append(log, b"b")
+    log.durability.sync(2)
+    log.offsets.checkpoint()
+    disk = _powered_off(log)
+    _flip(disk, FIRST, log.size - 1)
+    for _ in range(2):
+        owner = manager(disk, config=LogConfig(durability="fsync"))
+        again = owner.get(PARTITION)
+        assert again is not None
+        assert isinstance(again.failure, CorruptRecord)
+        owner.checkpoints.write_positions()
+        disk = disk.survivor()
+        disk.boot_id += "+"
+    assert _quarantined(disk) == {}
 
 
 def test_rot_is_still_rot_after_a_close() -> None:
@@ -645,3 +686,102 @@ def test_at_os_segments_that_are_full_get_a_recovery_point() -> None:
         again = _open(image, segment_bytes=300)
         assert again.failure is None
         assert values(again)[:last] == [b"%d" % number * 100 for number in range(last)]
+
+
+# Kinds of damage, and the order of putting it aside
+
+
+def test_a_closed_log_that_ends_within_a_batch_is_rotten() -> None:
+    disk = SimFiles()
+    owner = manager(disk)
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a")
+    append(log, b"b" * 100)
+    owner.close()
+    disk.open(FIRST).truncate(log.size - 5)
+    again = _open(disk)
+    assert isinstance(again.failure, CorruptRecord)
+    assert _quarantined(disk) == {}
+
+
+def test_a_closed_log_that_has_lost_a_synced_batch_is_rotten() -> None:
+    disk = SimFiles()
+    owner = manager(disk, config=LogConfig(durability="fsync"))
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a")
+    append(log, b"b")
+    size = batches(log)[0].size
+    owner.close()
+    disk.open(FIRST).truncate(size)
+    assert isinstance(_open(disk, durability="fsync").failure, CorruptRecord)
+
+
+def test_a_missing_segment_is_damage_after_a_kill() -> None:
+    log = new_log(segment_bytes=400)
+    for _ in range(3):
+        append(log, b"x" * 250)
+    middle = log.segments[1].path
+    disk = _killed(log)
+    disk.remove(middle)
+    again = _open(disk)
+    assert isinstance(again.failure, CorruptRecord)
+    assert again.log_end_offset == 1
+
+
+def test_a_batch_whose_length_has_rotted_is_not_torn() -> None:
+    log = new_log()
+    append(log, b"a")
+    size = log.size
+    append(log, b"b" * 100)
+    disk = _killed(log)
+    _flip(disk, FIRST, size + 8, 0x10)
+    assert isinstance(_open(disk).failure, CorruptRecord)
+
+
+def test_the_last_segments_are_put_aside_first_and_synced() -> None:
+    """After a crash in between, the next recovery finds the same first bad byte."""
+    log = new_log(segment_bytes=400)
+    for _ in range(4):
+        append(log, b"x" * 250)
+    bases = [segment.base_offset for segment in log.segments]
+    disk = _powered_off(log)
+    _flip(disk, FIRST, 100)
+    begin = len(disk.trace)
+    assert values(_open(disk)) == []
+    calls = disk.trace[begin:]
+    put_aside = [path for call, path in calls if call == "rename" and path.endswith(".log")]
+    assert put_aside == [f"{DIRECTORY}/{base:020d}.log" for base in reversed(bases[1:])]
+    assert calls.index(("rename", put_aside[-1])) < calls.index(("truncate", FIRST))
+    assert any(call == "sync" and ".quarantine" in path for call, path in calls)
+
+
+def test_epochs_that_are_older_than_the_records_are_no_rot_after_a_loss_of_power() -> None:
+    log = new_log()
+    append(log, b"a", epoch=1)
+    path = f"{DIRECTORY}/{paths.SEALED_LEADER_EPOCHS}"
+    older = log.files.read(path)
+    append(log, b"b", epoch=2)
+    disk = _powered_off(log)
+    file = disk.open(path)
+    file.truncate(0)
+    file.write([older], 0)
+    again = _open(disk)
+    assert again.failure is None
+    assert values(again) == [b"a", b"b"]
+    assert again.epochs.cache.entries[:2] == [(1, 0), (2, 1)]
+
+
+def test_later_epochs_in_the_text_of_kafka_are_believed() -> None:
+    disk = SimFiles()
+    owner = manager(disk)
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a", epoch=1)
+    size = log.size
+    owner.close()
+    disk.open(FIRST).write([batch(b"b", base_offset=1, leader_epoch=5)], size)
+    text = disk.open(f"{DIRECTORY}/{paths.LEADER_EPOCHS}", create=True)
+    text.write([b"0\n2\n1 0\n5 1\n"], 0)
+    again = _open(disk)
+    assert again.failure is None
+    assert values(again) == [b"a", b"b"]
+    assert again.epochs.cache.entries == [(1, 0), (5, 1)]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.memory_files import MemoryFiles
+from embedlog.storage import paths
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.recovery.salvage import SalvagePlan
 from embedlog.storage.verification.directory import DirectoryCheck
 from embedlog.testing import SimFiles, SimulatedCrash
-from tests.storage.logs import DATA, PARTITION, append, batches, manager
+from tests.storage.logs import DATA, PARTITION, append, batches, manager, new_log
 
 DIRECTORY = f"{DATA}/{PARTITION}"
 COUNT = 30
@@ -183,3 +185,55 @@ def test_what_was_salvaged_is_sound() -> None:
     owner, _ = _salvaged(disk)
     owner.close()
     assert _findings(disk) == []
+
+
+def _plan(log: Log, **how: Any) -> SalvagePlan:
+    how = {"gaps_below": 0, "recovery_point": 0, "clean": True, **how}
+    return SalvagePlan(log.files, log.directory, **how)
+
+
+def test_synced_records_that_look_torn_are_lost() -> None:
+    log = new_log()
+    append(log, b"a")
+    size = log.size
+    append(log, b"b" * 100)
+    log.segments[0].file.get().write([bytes(log.size - size - 60)], size + 60)
+    assert not _plan(log, clean=False, recovery_point=1).is_needed
+    plan = _plan(log, clean=False, recovery_point=2)
+    assert plan.lost == [(1, 1)]
+    assert plan.segments[0].bytes_lost > 0
+
+
+def test_a_batch_whose_offset_has_rotted_behind_damage_is_lost_too() -> None:
+    log = new_log()
+    for value in (b"a", b"b", b"c"):
+        append(log, value)
+    first = batches(log)[0].size
+    file = log.segments[0].file.get()
+    file.write([b"\xff"], first - 1)
+    file.write([(7).to_bytes(8, "big")], first)
+    plan = _plan(log)
+    assert plan.lost == [(0, 1)]
+    assert plan.batch_count == 1
+
+
+def test_no_index_of_the_damaged_segment_is_left() -> None:
+    log = new_log()
+    append(log, b"a")
+    append(log, b"b")
+    log.roll()
+    index = paths.segment_file(log.directory, 0, paths.OFFSET_INDEX)
+    assert log.files.stat(index) is not None
+    log.segments[0].file.get().write([b"\xff"], 80)
+    _plan(log).apply()
+    assert log.files.stat(index) is None
+
+
+def test_the_gaps_of_a_salvage_are_noted_before_a_segment_is_rewritten() -> None:
+    disk, places = _written()
+    position, size, path = places[3]
+    _flip(disk, path, position + size - 5)
+    disk.trace.clear()
+    _salvaged(disk)
+    renames = [old for call, old in disk.trace if call == "rename"]
+    assert renames.index(f"{DATA}/{paths.GAPS}{paths.SEALED}.tmp") < renames.index(f"{path}.tmp")

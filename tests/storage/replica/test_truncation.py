@@ -12,6 +12,7 @@ from embedlog.runtime.randomness import seeded
 from embedlog.storage.log.log import Log
 from embedlog.storage.log.shutdown import close_log
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.producers.append import write_snapshot
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import (
@@ -209,3 +210,56 @@ def test_a_log_whose_only_file_cannot_be_made_makes_it_with_the_next_write() -> 
     assert values(log) == [b"b"]
     images = [*disk.crash_images(seeded(3), 4)]
     assert [values(new_log(disk=image, **SETTINGS)) for image in images] == [[b"b"]] * 4
+
+
+def test_aborted_transactions_that_stay_are_still_known() -> None:
+    log = new_log()
+    append(log, b"a", producer=(7, 0, 0), transactional=True)
+    append_marker(log, 7, committed=False)
+    append(log, b"b")
+    write_snapshot(log.files, log.directory, log.transactions.producers, 3)
+    append(log, b"c")
+    truncate_to(log, 3)
+    (known,) = log.transactions.aborted(0, 3)
+    assert (known.producer_id, known.first_offset) == (7, 0)
+
+
+def test_the_part_that_stays_is_synced_before_it_takes_its_place() -> None:
+    disk = SimFiles()
+    log = new_log(disk=disk, durability="fsync")
+    append(log, b"a")
+    append(log, b"b")
+    log.durability.flush()
+    disk.trace.clear()
+    truncate_to(log, 1)
+    temporary = log.segments[0].path + ".tmp"
+    calls = [call for call, path in disk.trace if path == temporary and call in ("sync", "rename")]
+    assert calls == ["sync", "rename"]
+
+
+def test_a_new_start_is_stored_before_and_leaves_no_producers() -> None:
+    disk = SimFiles()
+    log = new_log(disk=disk, segment_bytes=300)
+    for number in range(4):
+        append(log, b"x" * 100, producer=(7, 0, number))
+    write_snapshot(disk, log.directory, log.transactions.producers, log.log_end_offset)
+    disk.trace.clear()
+    truncate_fully_and_start_at(log, 50)
+    assert not [name for name in disk.list(log.directory) if name.endswith(".snapshot")]
+    stored = [n for n, (_, path) in enumerate(disk.trace) if "log-start-offset" in path]
+    gone = [
+        n for n, (call, path) in enumerate(disk.trace) if (call, path[-4:]) == ("remove", ".log")
+    ]
+    assert stored[0] < gone[0]
+    assert append(log, b"y", producer=(7, 0, 9)) == 50
+
+
+def test_nothing_is_cut_while_compaction_puts_a_segment_in_place() -> None:
+    log = new_log()
+    append(log, b"a")
+    append(log, b"b")
+    log.chain.is_swapping = True
+    for cut in (truncate_to, truncate_fully_and_start_at):
+        with pytest.raises(KafkaStorageError, match="compacted segment"):
+            cut(log, 1)
+    assert values(log) == [b"a", b"b"]

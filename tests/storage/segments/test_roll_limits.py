@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from embedlog import errors
+from embedlog.storage.segments.indexes.offset import RELATIVE_OFFSET_MAX
 from embedlog.testing import SimFiles
 from tests.storage.logs import NOW, append, check, new_log
 
@@ -45,3 +46,13 @@ def test_a_segment_is_as_old_as_its_first_batch_that_was_written() -> None:
     assert [segment.base_offset for segment in log.segments] == [0, 1]
     append(log, b"late", timestamps=NOW + 1001)
     assert [segment.base_offset for segment in log.segments] == [0, 1, 3]
+
+
+def test_a_segment_takes_no_offset_that_an_index_entry_cannot_tell() -> None:
+    log = new_log()
+    segment, farthest = log.segments[0], RELATIVE_OFFSET_MAX
+    asked = {"base_offset": 0, "position": 0, "size": 100, "latest": NOW, "now_ms": NOW}
+    limits = segment.limits
+    assert limits.is_reached(log.config, 1, last_offset=farthest + 1, entry_count=0, **asked)
+    assert not limits.is_reached(log.config, 1, last_offset=farthest, entry_count=0, **asked)
+    assert limits.offset_max == farthest

@@ -17,8 +17,10 @@ from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
+from tests.storage.logs import new_log
 from wire.records.crc32c import crc32c
 from wire.records.encode.builder import build_batch
+from wire.records.encode.built import BuiltBatch
 from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN
 
@@ -178,3 +180,74 @@ def test_what_producers_send_again_and_again_is_ordinary(
     (checked,) = found.checked
     assert isinstance(checked, memoryview)
     assert checked.obj is sent
+
+
+GOOD = {"timestamps": [NOW - 30, NOW], "keys": [b"k", b"k"]}
+
+
+def _good(**fields: Any) -> bytearray:
+    return bytearray(build_batch([b"one", b"two"], **{**GOOD, **fields}))
+
+
+def _with(position: int, form: str, value: int, **fields: Any) -> bytes:
+    changed = _good(**fields)
+    struct.pack_into(form, changed, position, value)
+    return sealed(changed)
+
+
+@pytest.mark.parametrize(
+    ("sent", "config"),
+    [
+        (bytes(_good()[:-2] + b"X\0"), {}),
+        (_with(0, ">q", 4), {}),
+        (_with(16, ">b", 3), {}),
+        (_with(23, ">i", 5), {}),
+        (_with(35, ">q", NOW + 9), {}),
+        (_with(57, ">i", 1), {}),
+        (_with(53, ">i", -1, producer_id=5, producer_epoch=0, base_sequence=9), {}),
+        (bytes(_good()), {"message_timestamp_before_max_ms": 20}),
+        (bytes(_good(timestamps=[NOW, NOW + 30])), {"message_timestamp_after_max_ms": 20}),
+        (bytes(_good()), {"max_message_bytes": 70}),
+        (bytes(_good()), {"segment_bytes": 70}),
+        (bytes(_good()), {"compression_type": "gzip"}),
+        (bytes(_good()), {"message_timestamp_type": "LogAppendTime"}),
+        (bytes(_good(keys=None)), {"cleanup_policy": "compact"}),
+    ],
+)
+def test_what_has_to_be_refused_or_changed_is_not_ordinary(
+    sent: bytes, config: dict[str, Any]
+) -> None:
+    fields = {"keys": None} if config.get("cleanup_policy") else {}
+    good = bytes(_good(**fields))
+    meet(good)
+    assert ordinary(good, LogConfig(), NOW) is not None
+    assert ordinary(sent, LogConfig(**config), NOW) is None
+
+
+def test_a_flipped_bit_of_a_value_is_refused_though_its_shape_is_known() -> None:
+    good = _good()
+    meet(bytes(good))
+    log = new_log()
+    good[-3] ^= 1
+    with pytest.raises(errors.CorruptMessage):
+        log.append_as_leader(bytes(good), leader_epoch=0, now_ms=NOW)
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "config"),
+    [
+        ({"producer": (5, 0, -1)}, {}),
+        ({"keys": [b"k", None]}, {"cleanup_policy": "compact"}),
+        ({"timestamps": [NOW - 30, NOW]}, {"message_timestamp_before_max_ms": 20}),
+        ({"timestamps": [NOW, NOW + 30]}, {"message_timestamp_after_max_ms": 20}),
+        ({"timestamps": -1}, {}),
+        ({}, {"compression_type": "gzip"}),
+        ({}, {"max_message_bytes": 70}),
+    ],
+)
+def test_a_built_batch_is_compared_with_the_settings(
+    fields: dict[str, Any], config: dict[str, Any]
+) -> None:
+    batch = BuiltBatch([b"one", b"two"], **{"timestamps": NOW, **fields})
+    assert ordinary(batch, LogConfig(**config), NOW) is None

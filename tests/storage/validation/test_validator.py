@@ -343,6 +343,13 @@ def test_odd_producers_are_accepted(fields):
     stored(check(changed(good(), *fields)))
 
 
+@pytest.mark.parametrize("transactional", [False, True])
+def test_no_client_ends_a_transaction_by_a_control_batch(transactional):
+    producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
+    sent = good(1, control=True, transactional=transactional, **producer)
+    refused(errors.InvalidRecord.code, sent, log_start=True)
+
+
 def test_a_coordinator_may_write_control_batches():
     validated = check(good(1, control=True), origin=AppendOrigin.COORDINATOR)
     assert stored(validated).is_control
