@@ -1,4 +1,4 @@
-"""Commits and joins that take so long that the group has moved on meanwhile."""
+"""Commits, joins and rebalances that take long: the group may have moved on meanwhile."""
 
 from __future__ import annotations
 
@@ -40,3 +40,16 @@ def test_a_first_join_may_wait_longer_than_a_session() -> None:
         shard.join(member_id)
     assert joined.result().error_code == 0
     assert len(shard.group().members.by_id) == 3
+
+
+def test_a_commit_during_a_rebalance_is_a_sign_of_life() -> None:
+    shard = Shard()
+    committing, other = shard.form("a", "b")
+    generation = shard.group().generation_id
+    shard.join(shard.member_id())
+    for _ in range(4):
+        shard.advance(SESSION_MS - 1)
+        shard.locked(lambda: shard.group().offset_commit_accepted(committing))
+        shard.heartbeat(other, generation)
+    assert committing in shard.group().members.by_id
+    assert shard.group().state == "PreparingRebalance"
