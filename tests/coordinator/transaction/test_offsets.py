@@ -12,6 +12,7 @@ from embedlog.topic_names import OFFSETS_TOPIC
 from tests.coordinator.transaction.world import TOPIC, World
 from tests.support.offsets import commit, commit_codes, fetch, fetched
 from wire.error_codes import ErrorCode
+from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.schemas.delete_groups import DeleteGroupsRequest
 from wire.schemas.offset_delete import (
     OffsetDeleteRequest,
@@ -186,3 +187,20 @@ def test_a_commit_of_a_transaction_has_its_leader_epoch(world: World) -> None:
     assert world.end(producer)[0] == 0
     answer = world.ask(fetch("g", [PLACE]), 9)
     assert answer.groups[0].topics[0].partitions[0].committed_leader_epoch == 3
+
+
+def test_a_transaction_of_a_stale_member_gets_the_error_that_producers_know(world: World) -> None:
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=[TOPIC],
+        topic_partitions=[],
+    )
+    epoch = world.ask(join, 1).member_epoch
+    producer = world.producer()
+    member = {"member_id": "m", "generation_id_or_member_epoch": epoch + 5}
+    assert txn_commit(world, producer, 7, **member) == ErrorCode.ILLEGAL_GENERATION
+    member["generation_id_or_member_epoch"] = epoch
+    assert txn_commit(world, producer, 7, **member) == 0
