@@ -129,3 +129,10 @@ def test_a_mended_link_keeps_messages_in_order(
     ask(network, 1, 2, done, "b")
     runtime.scheduler.run_for(0)
     assert done == ["a", "b"]
+
+
+def test_a_mended_link_is_as_fast_as_before(network: ClusterNetwork) -> None:
+    done: list[str] = []
+    network.delay(1, 2, 1_000)
+    network.heal()
+    assert ask(network, 1, 2, done, "a").result() == "a"
