@@ -1,7 +1,7 @@
 """A simulated broker and the requests of a transaction, as a client would send them.
 
-Tests answer markers by hand: `World.marker_code` is the answer of every partition without an entry in
-`World.marker_codes`, and `World.markers` has the requests.
+Tests answer markers by hand: `World.marker_codes` has the answers of some partitions,
+`World.marker_code` is the answer of the others, and `World.markers` has the requests.
 """
 
 from __future__ import annotations
