@@ -9,6 +9,7 @@ import pytest
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark import committer
+from embedlog.storage.staging import exchange
 from embedlog.storage.staging.manifest import Manifest, StagedFile
 from embedlog.storage.state_files import staged_layout
 from tests.spark.logs import filled
@@ -25,7 +26,7 @@ def test_an_interrupted_commit_is_withdrawn(
 
     with filled(tmp_path, {"t": [1]}):
         pass
-    monkeypatch.setattr(committer, "_wait", interrupted)
+    monkeypatch.setattr(exchange, "read_answer", interrupted)
     file = StagedFile(TopicPartition("t", 0), "job/file", size=1, count=1)
     with pytest.raises(KeyboardInterrupt):
         committer.commit(str(tmp_path), Manifest("0" * 32, [file], application="a", version=0))

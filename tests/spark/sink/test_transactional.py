@@ -211,12 +211,25 @@ def test_a_committer_fences_the_earlier_ones_before_it_asks_for_the_version(
         def __exit__(self, *_: Any) -> None:
             return None
 
-    def ask(*_: Any) -> int:
-        calls.append("ask")
-        return 8
+    class Asked:
+        """An admin client that knows the version of the last batch."""
+
+        def __init__(self, *_: Any) -> None:
+            self.check = lambda: None
+            self.values = {("t", 0): SimpleNamespace(offset=8)}
+
+        def __enter__(self) -> Asked:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            return None
+
+        def list_group_offsets(self, groups: list[str], **_: Any) -> dict[str, Asked]:
+            calls.append("ask")
+            return dict.fromkeys(groups, self)
 
     monkeypatch.setattr(transactional, "Producer", Fencing)
-    monkeypatch.setattr(transactional, "_next_version", ask)
+    monkeypatch.setattr(transactional, "Admin", Asked)
     options: Any = SimpleNamespace(producer={"transactional.id": "sink"})
     message = transactional.RowsMessage("app", 7, *transactional.pack(_rows(0, 5)))
     assert not transactional.commit_rows(options, [message])
