@@ -139,20 +139,22 @@ class Cluster:
         self._brokers: Single | Several = self._open(
             directory, brokers, racks, cluster_id, waits_for_committer
         )
-        self._background: BackgroundThread | None = None
-        if background:
-            from embedlog.runtime.background import BackgroundThread
-
-            try:
-                self._background = BackgroundThread(self.runtime)
-            except BaseException:
-                self._brokers.close()
-                raise
+        self._background = self._begin_background() if background else None
         self._is_closing = False
         """True once `close` began."""
         stays_in_parent(self)
         # A caller with its own runtime closes its clusters itself.
         self._forget = self._watch_end() if runtime is None else None
+
+    def _begin_background(self) -> BackgroundThread:
+        """Start the thread of `background=True`; close the brokers if that fails."""
+        from embedlog.runtime.background import BackgroundThread
+
+        try:
+            return BackgroundThread(self.runtime)
+        except BaseException:
+            self._brokers.close()
+            raise
 
     def _open(
         self,

@@ -75,19 +75,10 @@ class Several:
         self._listens: tuple[str | None, int | None, bool] | None = None
         """Host and port that the caller of `listen` gave, and whether other machines may connect in
         plaintext. None: no broker listens."""
-        first_id = first_node_id(runtime.files, directory, config.node_id)
-        self._first_ids = range(first_id, first_id + count)
-        """The brokers that the cluster was made with."""
-        if on_disk:
-            _look(runtime.files, (directory, *log_dirs), self._first_ids)
-        mark_several(
-            runtime.files,
-            directory,
-            count,
-            first_id,
-            mode=int(config.embedlog_data_dir_mode, 8),
-            sync=on_disk,
+        self._first_ids = _mark(
+            runtime.files, (directory, *log_dirs), config, count, on_disk=on_disk
         )
+        """The brokers that the cluster was made with."""
         self.host = ControllerHost(
             runtime,
             f"{directory}/controller",
@@ -255,6 +246,19 @@ class Several:
         for member in self.members.values():
             member.close()
         self.host.close()
+
+
+def _mark(
+    files: Files, wholes: Sequence[str], config: BrokerConfig, count: int, *, on_disk: bool
+) -> range:
+    """Mark the first of `wholes` as a directory of several brokers; return their numbers."""
+    first_id = first_node_id(files, wholes[0], config.node_id)
+    node_ids = range(first_id, first_id + count)
+    if on_disk:
+        _look(files, wholes, node_ids)
+    mode = int(config.embedlog_data_dir_mode, 8)
+    mark_several(files, wholes[0], count, first_id, mode=mode, sync=on_disk)
+    return node_ids
 
 
 def _look(files: Files, wholes: Sequence[str], node_ids: Iterable[int]) -> None:

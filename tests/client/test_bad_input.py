@@ -135,7 +135,7 @@ def test_a_tls_port_spoken_to_in_plain_text(
 @LINGERS
 def test_a_server_that_hangs_up(peer: Callable[..., str], linger_ms: int) -> None:
     text = _refused(peer(b"", hangs_up=True), linger_ms)
-    assert "closed by the peer; it never said what it serves" in text
+    assert "closed by the peer; it never named its versions" in text
     assert "without TLS?" in text
 
 

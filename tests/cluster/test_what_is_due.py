@@ -1,4 +1,4 @@
-"""In process, without a thread, a call does first what was due before it, in the order of time."""
+"""In process, without a thread, a call first does all due work, in the order of time."""
 
 from __future__ import annotations
 

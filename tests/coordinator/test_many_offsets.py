@@ -12,14 +12,19 @@ import pytest
 
 from embedlog.cluster.cluster import Cluster
 from embedlog.testing import SimFiles, sim_runtime
-from tests.coordinator.test_offset_expiry import DAY_MS, RETENTION_MS, Rig
+from tests.coordinator.test_offset_expiry import Rig
 from tests.support.offsets import commit, commit_codes, delete, delete_codes
 from wire.error_codes import ErrorCode
 from wire.schemas.delete_groups import DeleteGroupsRequest
 from wire.schemas.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 COUNT = 100
-SETTINGS = {"message.max.bytes": "1000", "offsets.topic.num.partitions": "1"}
+SETTINGS = {
+    "message.max.bytes": "1000",
+    "offsets.topic.num.partitions": "1",
+    "offsets.retention.minutes": "1",
+    "offsets.retention.check.interval.ms": "60000",
+}
 OFFSETS: dict[Any, int] = {("many", number): number + 1 for number in range(COUNT)}
 
 
@@ -66,7 +71,7 @@ def test_many_offsets_are_deleted(rig: Rig) -> None:
 
 
 def test_many_offsets_expire(rig: Rig) -> None:
-    rig.pass_time(RETENTION_MS + DAY_MS)
+    rig.pass_time(2 * 60_000)
     assert rig.fetch() == _again(rig) == {}
     assert rig.groups() == []
 

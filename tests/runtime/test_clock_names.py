@@ -1,4 +1,4 @@
-"""Clocks of which the system knows only the name."""
+"""Clocks that exist only as a name."""
 
 from __future__ import annotations
 

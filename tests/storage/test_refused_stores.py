@@ -111,7 +111,7 @@ CHANGES: dict[str, Change] = {
 
 
 IN_STEPS = ("note a cleaning", "truncate", "start over", "delete", "delete and create")
-"""Changes of several files, of which a refusal may leave a part, and of background work."""
+"""Changes of several files: a refusal may leave a part. And changes of background work."""
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])

@@ -5,9 +5,9 @@
         for record in consumer.poll(timeout_ms=1000):
             print(record.offset, record.value)
 
-One thread at a time may use a consumer; other threads may call only `wakeup` and `metrics`. There
-are three ways to read, each cheaper per record than the one before: `poll` returns named tuples,
-`poll_batches` plain tuples, `poll_columns` numpy columns over the fetched bytes.
+One thread at a time may use a consumer; other threads may call only `wakeup` and `metrics`. `poll`
+returns named tuples, `poll_batches` plain tuples, which are cheaper, and `poll_columns` numpy
+columns over the fetched bytes, which are cheaper still.
 
 A member of a group must poll at least every max.poll.interval.ms. Between the application's calls a
 background duty sends the heartbeats. Unless enable.auto.commit is off, poll commits the positions
@@ -102,8 +102,7 @@ class Consumer:
     def _build(self, transport: Transport, policy: ResetPolicy) -> None:
         settings = self._settings
         self._poll_count_max: int = settings["max.poll.records"]
-        creates = settings["allow.auto.create.topics"]
-        metadata = Metadata(transport, settings, create_topics=creates)
+        metadata = Metadata(transport, settings, create_topics=settings["allow.auto.create.topics"])
         waiter = Waiter(transport, metadata)
         parts = ConsumerParts(transport, metadata, SubscriptionState(), settings, waiter.arrived)
         buffer = FetchBuffer(parts)
@@ -147,8 +146,7 @@ class Consumer:
                 self._unsubscribe()
                 return
             if self._driver.coordinator is not None:
-                # Commit now: no rebalance will commit the positions of partitions that this call
-                # takes away.
+                # Commit now, because no rebalance commits the positions of former partitions.
                 self._driver.coordinator.commit_consumed()
             old = {topic for topic, _ in self._subscription.partitions}
             self._subscription.assign_by_user(keys)
@@ -669,9 +667,8 @@ class Consumer:
     def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
         """Commit the positions if enable.auto.commit is on, leave the group and free resources.
 
-        Waits at most `timeout` seconds (by default 30) for brokers. A second call does nothing.
-        `membership` is one of `CloseOptions`: by default static members stay in the group until
-        their session ends.
+        Waits at most `timeout` seconds (by default 30) for brokers. A second call does nothing. By
+        default of `membership`, see `CloseOptions`, static members stay until their session ends.
 
         Raises:
             KafkaError: a broker refused an open commit, unless the consumer's last error was of

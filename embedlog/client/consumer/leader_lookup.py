@@ -138,7 +138,7 @@ class LeaderLookup:
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             cause = self._metadata.disk_error(*key)
             if cause is not None:
-                self.failed[key] = errors.KafkaStorageError(f"{key} cannot be read: {cause}")
+                self._fail(key, errors.KafkaStorageError(f"{key} cannot be read: {cause}"))
                 return
         if not error.retriable and error.code not in STALE_METADATA:
             self._fail(key, error)

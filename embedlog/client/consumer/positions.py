@@ -144,10 +144,9 @@ class Positions:
     def _drop_stale(self) -> None:
         """Forget the questions about partitions that were revoked or repositioned."""
         for key in [key for key in self._asked if not self._is_current(key)]:
+            # The look-up stays open, even if it is done now: other partitions' answers may wait.
             lookup, _, _ = self._asked.pop(key)
             lookup.forget(key)
-            if lookup.is_done:
-                self._open.pop(lookup, None)
 
     # Answers
 
@@ -173,9 +172,13 @@ class Positions:
         return self._asked.pop(key)[1]
 
     def _take_reset(self, lookup: OffsetLookup, keys: list[TopicPartition]) -> None:
+        refused = []
         for key in keys:
             state = self._answered(lookup, key)
-            if state is None or key in lookup.failed:
+            if state is None:
+                continue
+            if key in lookup.failed:
+                refused.append(key)
                 continue
             found = lookup.found[key]
             if found is None:
@@ -184,16 +187,15 @@ class Positions:
             else:
                 state.seek(found.offset, found.leader_epoch)
                 self._confirmed(state, lookup)
-        _raise_first(lookup, keys)
+        _raise_first(lookup, refused)
 
     def _take_committed(self, lookup: CommittedLookup, keys: list[TopicPartition]) -> None:
-        current = {key: self._answered(lookup, key) for key in keys}
-        if lookup.error is not None:
+        states = {key: self._answered(lookup, key) for key in keys}
+        current = {key: state for key, state in states.items() if state is not None}
+        if current and lookup.error is not None:
             raise lookup.error
         without = []
         for key, state in current.items():
-            if state is None:
-                continue
             found = lookup.found.get(key)
             if found is None:
                 without.append(state)
@@ -206,9 +208,13 @@ class Positions:
         from embedlog.client.consumer.epoch_lookup import raise_truncated
 
         cut: dict[TopicPartition, tuple[PartitionState, int | None]] = {}
+        refused = []
         for key in keys:
             state = self._answered(lookup, key)
-            if state is None or key in lookup.failed:
+            if state is None:
+                continue
+            if key in lookup.failed:
+                refused.append(key)
                 continue
             end = lookup.end_offsets.get(key)
             if end is None or end.offset >= state.offset:
@@ -222,7 +228,7 @@ class Positions:
                 # From `end.offset` on, the leader's records differ from the records that were read.
                 state.seek(end.offset, end.leader_epoch)
                 self._confirmed(state, lookup)
-        _raise_first(lookup, keys)
+        _raise_first(lookup, refused)
         if cut:
             raise_truncated(cut)
 
@@ -254,7 +260,6 @@ class Positions:
         self._check_leader(state)
 
 
-def _raise_first(lookup: LeaderLookup, keys: list[TopicPartition]) -> None:
-    for key in keys:
-        if key in lookup.failed:
-            raise lookup.failed[key]
+def _raise_first(lookup: LeaderLookup, refused: list[TopicPartition]) -> None:
+    if refused:
+        raise lookup.failed[refused[0]]

@@ -38,7 +38,7 @@ _STATES = {
     ConnectionState.AUTHENTICATING: "connected, authenticating",
     ConnectionState.READY: "connected",
 }
-_SILENT = "; it never said what it serves: is it a Kafka listener, and without TLS?"
+_SILENT = "; it never named its versions: is it a Kafka listener, and without TLS?"
 _UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000

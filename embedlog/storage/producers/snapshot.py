@@ -15,7 +15,7 @@
 
 A producer has one entry for each of its last batches, oldest first; the last one is complete, the
 earlier ones only recognise a retry. Kafka writes the last entry alone. When it reads the file, a
-later entry of a producer replaces the earlier ones, so that it sees what it would have written.
+later entry of a producer replaces the earlier ones, so Kafka sees only the last batch.
 
 The file is a hint: a damaged one is removed, and the batches of the log are replayed instead.
 """

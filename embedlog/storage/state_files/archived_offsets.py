@@ -86,7 +86,7 @@ def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
         try:
             entries = read_archive(files, f"{data}/{name}")
         except CorruptRecord as error:
-            events.warning("retention waits, as nobody knows what is archived: %s", error)
+            events.warning("retention waits, because the archived offsets are unknown: %s", error)
             return {}
         for key, offset, topic_id in entries:
             if topic_id == _known_id(files, data, key):

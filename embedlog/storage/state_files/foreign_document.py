@@ -1,7 +1,7 @@
 """JSON documents that other processes leave in a data directory.
 
-Anybody who may write into the directory can leave anything there, so every byte is input: a wrong
-file gives CorruptRecord, whatever is wrong with it.
+Anybody who may write into the directory can leave anything there, so every byte is input: any
+wrong file gives CorruptRecord.
 """
 
 from __future__ import annotations

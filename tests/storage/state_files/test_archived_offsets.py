@@ -88,7 +88,7 @@ def test_a_damaged_file_holds_everything_and_is_found(
     content[-9] ^= 1
     file.write_bytes(content)
     assert _start(cluster) == 0
-    assert "nobody knows what is archived" in caplog.text
+    assert "the archived offsets are unknown" in caplog.text
     cluster.close()
     found = DirectoryCheck(real_runtime().files, str(tmp_path), lambda _: None).findings()
     assert [each.path for each in found] == [str(file)]

@@ -253,7 +253,7 @@ class OffsetCommits:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
 
     def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
-        """Return the first error, preferably one that a retry cannot cure; None without errors."""
+        """Return an error, preferably a permanent one; None without errors."""
         refusal: KafkaError | None = None
         for topic in response.topics:
             name = topic.name or self._parts.metadata.names_by_id.get(topic.topic_id, "")

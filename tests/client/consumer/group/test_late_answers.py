@@ -99,6 +99,19 @@ def test_committed_offsets_that_come_after_a_seek_are_dropped(
         assert [record.offset for record in consumer.poll(100)] == [4]
 
 
+def test_a_seek_drops_the_committed_offset_of_no_other_partition(
+    cluster: FaultyCluster, late: HeldAnswers
+) -> None:
+    store(cluster, 3, ONE)
+    with cluster.member() as consumer:
+        consumer.assign([ZERO, ONE])
+        late.hold(OffsetFetchRequest)
+        assert not consumer.poll(0)
+        consumer.seek(ZERO, 4)
+        late.release()
+        assert consumer.position(ONE, timeout_ms=1000) == 3
+
+
 def test_committed_offsets_refused_after_a_seek_are_no_error(
     cluster: FaultyCluster, late: HeldAnswers
 ) -> None:
