@@ -121,3 +121,12 @@ def test_an_absent_member_has_given_up_what_it_had_to(world: World) -> None:
     absent.leave(-2)
     other.confirm()
     assert len(other.owned["t"]) == 1
+
+
+def test_a_full_group_has_a_place_for_a_successor() -> None:
+    world = World(group_consumer_max_size=1)
+    world.make_topic("t", 2)
+    world.join("m1", "t", instance_id="i").leave(-2)
+    successor = world.join("m2", "t", instance_id="i")
+    assert successor.owned == {"t": {0, 1}}
+    assert list(world.group().members) == ["m2"]
