@@ -172,3 +172,16 @@ def test_a_range_beyond_either_end_of_the_log_is_a_loss(wanted: tuple[int, int])
     tolerant = _options(failOnDataLoss="false")
     start, end = planning.available(tolerant, KEY, wanted, bounds, "g")
     assert (start, end) == (max(wanted[0], 2), min(wanted[1], 10))
+
+
+def test_a_time_gives_no_offset_behind_the_end_that_the_plan_has_read() -> None:
+    class Grown(Groups):
+        """A log that has grown since its bounds were read."""
+
+        def offset_for_timestamp(self, _key: TopicPartition, _timestamp: int) -> int | None:
+            return 50
+
+    log: Any = Grown()
+    options = _options(startingTimestamp="9", endingTimestamp="9")
+    for find in (planning.starting_positions, planning.ending_positions):
+        assert find(log, options, BOUNDS, BOUNDS) == {KEY: 10, OTHER: 12}
