@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from embedlog.broker.context import RequestContext
 from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from tests.apis.conftest import Client, InProcess
+from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
 from wire.schemas.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -53,6 +56,10 @@ def test_an_id_and_epoch_without_transactions_get_a_new_id(client: Client) -> No
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
         ),
         ({"transactional_id": "t"}, ErrorCode.NOT_COORDINATOR),
+        (
+            {"transactional_id": "t", "transaction_timeout_ms": 900_000},
+            ErrorCode.NOT_COORDINATOR,
+        ),
     ],
 )
 def test_refusals(client: Client, fields: dict[str, object], code: int) -> None:
@@ -68,3 +75,21 @@ def test_no_id_is_given_twice_over_restarts() -> None:
             ids += [ask(InProcess(cluster)).producer_id for _ in range(5)]
         runtime = sim_runtime(seed=3, files=runtime.files)
     assert len(set(ids)) == len(ids)
+
+
+def test_two_phase_commits_need_a_setting() -> None:
+    settings = {"unstable.api.versions.enable": "true"}
+    for allowed, code in (
+        ("false", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ("true", ErrorCode.NOT_COORDINATOR),
+    ):
+        config = {**settings, "transaction.two.phase.commit.enable": allowed}
+        with Cluster(None, config, runtime=sim_runtime()) as cluster:
+            request = InitProducerIdRequest(
+                transactional_id="t", transaction_timeout_ms=1000, enable2_pc=True
+            )
+            context = RequestContext(ApiKey.INIT_PRODUCER_ID, 6)
+            answer = cluster.broker().core.handle(context, request)
+            if isinstance(answer, Pending):
+                answer = answer.result()
+            assert answer.error_code == code

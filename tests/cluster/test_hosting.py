@@ -11,6 +11,7 @@ import pytest
 from embedlog.cluster.cluster import Cluster
 from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.common import TopicPartition
+from embedlog.controller.controller import NewTopic
 from embedlog.replication.partition import Partition
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.testing import SimRuntime
@@ -155,3 +156,27 @@ def test_a_defect_of_one_replica_does_not_delay_the_others(
         with suppress(RuntimeError):
             runtime.scheduler.run_for(1_000)
     assert hosted(cluster, 1) == hosted(cluster, 2) == hosted(cluster, 3) == ALL - {first}
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_broker_that_was_away_keeps_no_log_of_a_deleted_topic(
+    runtime: SimRuntime, is_made_anew: bool
+) -> None:
+    with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as cluster:
+        cluster.create_topic(TOPIC, 1, replication_factor=3)
+        with cluster.producer(acks="all") as producer:
+            producer.send(TOPIC, b"v").result()
+        runtime.scheduler.run_for(1_000)
+        cluster.broker(3).stop()
+        cluster.admin().delete_topics([TOPIC])
+        controller = cluster.broker(1).core.controller
+        if is_made_anew:
+            controller.create_topics([NewTopic(TOPIC, assignments=[(0, [1, 2, 3])])])
+        cluster.broker(3).start()
+        runtime.scheduler.run_for(1_000)
+        if not is_made_anew:
+            assert on_disk(cluster, 3) == set()
+            return
+        log = cluster.broker(3).core.replica_manager.partition(TOPIC, 0).log
+        assert log.topic_id == controller.image.topics_by_name[TOPIC].topic_id
+        assert log.log_end_offset == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from embedlog.cluster.metadata_feed import MetadataFeed
 
 
@@ -52,3 +54,31 @@ def test_a_removed_broker_gets_no_changes() -> None:
     ear.feed.is_held = False
     ear.feed.deliver()
     assert not ear.heard
+
+
+def test_a_change_that_ctrl_c_kept_from_the_broker_comes_again() -> None:
+    heard: list[Any] = []
+
+    def hear(change: Any) -> None:
+        heard.append(change)
+        if len(heard) == 1:
+            raise KeyboardInterrupt
+
+    feed = MetadataFeed(hear, lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        feed.publish("a")  # type: ignore[arg-type]
+    feed.publish("b")  # type: ignore[arg-type]
+    assert heard == ["a", "a", "b"]
+
+
+def test_a_change_that_another_one_causes_comes_after_it() -> None:
+    heard: list[Any] = []
+
+    def hear(change: Any) -> None:
+        if change == "a":
+            feed.publish("b")  # type: ignore[arg-type]
+        heard.append(change)
+
+    feed = MetadataFeed(hear, lambda: True)
+    feed.publish("a")  # type: ignore[arg-type]
+    assert heard == ["a", "b"]

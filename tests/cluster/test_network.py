@@ -117,3 +117,22 @@ def test_closing_ends_every_call(network: ClusterNetwork) -> None:
     pending = ask(network, 1, 2, [], "a")
     network.close()
     assert isinstance(pending.error(), errors.Network)
+
+
+def test_a_mended_link_keeps_messages_in_order(
+    network: ClusterNetwork, runtime: SimRuntime
+) -> None:
+    done: list[str] = []
+    network.cut(1, 2)
+    ask(network, 1, 2, done, "a")
+    network.heal()
+    ask(network, 1, 2, done, "b")
+    runtime.scheduler.run_for(0)
+    assert done == ["a", "b"]
+
+
+def test_a_mended_link_is_as_fast_as_before(network: ClusterNetwork) -> None:
+    done: list[str] = []
+    network.delay(1, 2, 1_000)
+    network.heal()
+    assert ask(network, 1, 2, done, "a").result() == "a"

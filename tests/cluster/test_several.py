@@ -538,3 +538,24 @@ def test_a_process_that_stood_still_loses_no_broker_sessions(
     runtime.clock.advance(60_000)
     runtime.scheduler.run_for(100)
     assert led.leader != leader
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_eligible_broker_leads_alone_only_after_a_clean_stop(
+    cluster: Cluster, runtime: SimRuntime, is_clean: bool
+) -> None:
+    cluster.create_topic("t", 1, replication_factor=3, config={"min.insync.replicas": 2})
+    partition = cluster.partition("t", 0)
+    with cluster.producer(acks="all") as producer:
+        producer.send("t", b"0").result()
+    leader = leader_of(cluster, "t")
+    eligible, other = (cluster.broker(n) for n in (1, 2, 3) if n != partition.leader)
+    other.stop()
+    if is_clean:
+        eligible.stop()
+    else:
+        eligible.kill(lose_unsynced=True)
+    leader.stop()
+    eligible.start()
+    runtime.scheduler.run_for(1_000)
+    assert partition.leader == (eligible.node_id if is_clean else -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.faults.slow_disk import SlowDisk
 from embedlog.errors import ConfigError
 from embedlog.testing import SimRuntime
 from tests.cluster.conftest import leader_of, until
@@ -154,3 +155,14 @@ def test_a_directory_that_fails_is_offline_until_it_is_repaired(runtime: SimRunt
         broker.stop()
         broker.start()
         until(cluster, lambda: all(1 in part.isr for part in parts))
+
+
+def test_the_waiting_writes_of_a_lost_broker_are_never_made(runtime: SimRuntime) -> None:
+    disk = SlowDisk(runtime)
+    disk.delay_ms = DELAY_MS
+    written: list[str] = []
+    disk.write(lambda: written.append("before"))
+    disk.forget()
+    disk.write(lambda: written.append("after"))
+    runtime.scheduler.run_for(2 * DELAY_MS)
+    assert written == ["after"]

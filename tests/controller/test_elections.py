@@ -125,3 +125,21 @@ def test_fewer_replicas_begin_a_leader_epoch() -> None:
     after = changed(before, rules, PartitionTarget(before, isr=(1, 3, 2)))
     assert (after.replicas, after.isr, after.is_reassigning) == ((1, 2), (1, 2), False)
     assert (after.leader, epochs(after)) == (1, (6, 8))
+
+
+def test_a_reassignment_that_only_removes_waits_for_the_replicas_that_stay() -> None:
+    before = partition(isr=(1, 3), removing_replicas=(3,))
+    assert decide(before, alive={1, 2, 3}) is before
+    after = decide(before, alive={1, 2, 3}, isr=(1, 3, 2))
+    assert (after.replicas, after.isr, after.is_reassigning) == ((1, 2), (1, 2), False)
+
+
+def test_a_removed_replica_has_no_directory() -> None:
+    known = {1: b"a" * 16, 3: b"c" * 16}
+    before = partition(removing_replicas=(3,), isr=(1, 2, 3), directories=known)
+    assert decide(before, alive={1, 2, 3}).directories == {1: b"a" * 16}
+
+
+def test_one_of_several_last_leaders_does_not_lead() -> None:
+    before = partition(leader=-1, isr=(), last_known_elr=(1, 2))
+    assert decide(before, alive={1, 2}, min_isr=2).leader == -1

@@ -118,6 +118,15 @@ def test_retention_and_interval_are_settings(make_rig: Callable[..., Rig]) -> No
     assert rig.fetch() == {}
 
 
+def test_no_offset_expires_while_the_wall_clock_is_in_doubt(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig("data", offsets_retention_minutes=10)
+    rig.ask(commit("g", {("t", 0): 5}), 9)
+    clock = rig.runtime.clock
+    clock.set_wall(clock.wall_ms() + 11 * 60_000)
+    rig.cluster.broker().core.group_coordinator.expire_offsets()
+    assert rig.fetch() == {("t", 0): 5}
+
+
 @pytest.mark.slow
 def test_a_wall_clock_that_jumps_ahead_costs_no_offset(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig("data")

@@ -159,6 +159,7 @@ def test_after_an_election_the_end_is_not_known_until_it_is_committed(
     assert brokers.offsets()[2] == (0, 2)
     brokers.controller.elect(2)
     assert offset_of(brokers, 2, -1) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+    assert offset_of(brokers, 2, -1, version=5) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
     assert offset_of(brokers, 2, -1, version=4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert offset_of(brokers, 2, -1, replica_id=3) == (ErrorCode.NONE, 2)
     assert offset_of(brokers, 2, -2) == (ErrorCode.NONE, 0)

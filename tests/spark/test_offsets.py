@@ -195,3 +195,10 @@ def test_ids_of_topics_are_beside_the_offsets_and_are_no_partition() -> None:
     assert id_numbers(to_json(positions)) == {}
     # A parser of numbers, as the connector's, takes the last member of each partition.
     assert {int(n): offset for n, offset in made["a"].items()} == {3: 7, 12: 8}
+
+
+def test_a_topics_id_is_no_offset_wherever_it_stands() -> None:
+    """A checkpoint may have been written again with its members in another order."""
+    for offsets in ({"t": {"00": 9, "0": 5}}, {"t": {"0": 5, "00": 9}}):
+        assert from_json(offsets) == {TopicPartition("t", 0): 5}
+        assert id_numbers(offsets) == {"t": 9}

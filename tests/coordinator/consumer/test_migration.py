@@ -275,3 +275,10 @@ def test_the_last_consumer_member_is_replaced_by_a_classic_one(world: World) -> 
     classic.world = again
     assert (classic.heartbeat(), classic.sync()) == (0, 0)
     assert classic.owned == {"t": {0, 1, 2, 3}}
+
+
+def test_a_group_too_large_for_a_classic_group_is_not_downgraded(world: World) -> None:
+    mixed(world)
+    again = world.restarted(group_max_size=1)
+    again.heartbeat("m", -1)
+    assert again.group().classic_protocols.member_count == 2

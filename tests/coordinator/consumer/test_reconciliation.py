@@ -122,3 +122,9 @@ def test_a_member_in_a_state_of_a_later_version_joins_again() -> None:
         with pytest.raises(errors.FencedMemberEpoch):
             step(member, owned=owned)
     assert step(member, owned={}).state == states.STABLE
+
+
+def test_a_member_that_must_give_up_more_gets_no_epoch_beyond_the_target() -> None:
+    member = at(5, states.UNREVOKED_PARTITIONS, assigned={A: {0: 2}}, revoking={B: {1: 2}})
+    stepped = step(member, target={}, owned={A: frozenset({0})})
+    assert (stepped.epoch, stepped.state) == (5, states.UNREVOKED_PARTITIONS)

@@ -110,3 +110,23 @@ def test_range_keeps_the_order_of_instance_ids() -> None:
     first.leave(-2)
     successor = world.join("q", "t", instance_id="1")
     assert successor.owned == {"t": {0, 1}}
+
+
+def test_an_absent_member_has_given_up_what_it_had_to(world: World) -> None:
+    world.make_topic("t", 2)
+    absent = world.join("m1", "t", instance_id="i")
+    other = world.join("m2", "t")
+    absent.beat()
+    assert len(absent.owned["t"]) == 1
+    absent.leave(-2)
+    other.confirm()
+    assert len(other.owned["t"]) == 1
+
+
+def test_a_full_group_has_a_place_for_a_successor() -> None:
+    world = World(group_consumer_max_size=1)
+    world.make_topic("t", 2)
+    world.join("m1", "t", instance_id="i").leave(-2)
+    successor = world.join("m2", "t", instance_id="i")
+    assert successor.owned == {"t": {0, 1}}
+    assert list(world.group().members) == ["m2"]

@@ -12,6 +12,13 @@ from embedlog.topic_names import OFFSETS_TOPIC
 from tests.coordinator.transaction.world import TOPIC, World
 from tests.support.offsets import commit, commit_codes, fetch, fetched
 from wire.error_codes import ErrorCode
+from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wire.schemas.delete_groups import DeleteGroupsRequest
+from wire.schemas.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from wire.schemas.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -134,3 +141,66 @@ def test_a_member_that_is_none_commits_nothing(world: World) -> None:
     somebody = {"member_id": "m", "generation_id_or_member_epoch": 4}
     assert txn_commit(world, producer, 7, **somebody) == ErrorCode.ILLEGAL_GENERATION
     assert txn_commit(world, producer, 7, group_id="") == ErrorCode.INVALID_GROUP_ID
+
+
+def test_an_offset_that_a_transaction_commits_twice_is_stable_after_its_end(world: World) -> None:
+    producer = world.producer()
+    for offset in (7, 8):
+        assert txn_commit(world, producer, offset) == 0
+    assert world.end(producer)[0] == 0
+    stable = world.ask(fetch("g", [PLACE], require_stable=True), 9)
+    assert fetched(stable) == {PLACE: 8}
+
+
+def test_a_deleted_offset_does_not_come_back_with_its_transaction(world: World) -> None:
+    producer = world.producer()
+    assert txn_commit(world, producer, 7) == 0
+    topic = OffsetDeleteRequestTopic(
+        name=TOPIC, partitions=[OffsetDeleteRequestPartition(partition_index=0)]
+    )
+    answer = world.ask(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
+    assert answer.topics[0].partitions[0].error_code == 0
+    assert world.end(producer)[0] == 0
+    assert committed(world) == {PLACE: -1}
+
+
+def test_a_deleted_group_does_not_come_back_with_its_transaction(world: World) -> None:
+    producer = world.producer()
+    assert txn_commit(world, producer, 7) == 0
+    answer = world.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+    assert [each.error_code for each in answer.results] == [0]
+    assert world.end(producer)[0] == 0
+    assert committed(world) == {PLACE: -1}
+
+
+def test_a_commit_of_a_transaction_has_its_leader_epoch(world: World) -> None:
+    producer = world.producer()
+    topic = TxnOffsetCommitRequestTopic(
+        name=TOPIC,
+        partitions=[
+            TxnOffsetCommitRequestPartition(
+                partition_index=0, committed_offset=7, committed_leader_epoch=3
+            )
+        ],
+    )
+    assert txn_commit(world, producer, 7, topics=[topic]) == 0
+    assert world.end(producer)[0] == 0
+    answer = world.ask(fetch("g", [PLACE]), 9)
+    assert answer.groups[0].topics[0].partitions[0].committed_leader_epoch == 3
+
+
+def test_a_transaction_of_a_stale_member_gets_the_error_that_producers_know(world: World) -> None:
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=[TOPIC],
+        topic_partitions=[],
+    )
+    epoch = world.ask(join, 1).member_epoch
+    producer = world.producer()
+    member = {"member_id": "m", "generation_id_or_member_epoch": epoch + 5}
+    assert txn_commit(world, producer, 7, **member) == ErrorCode.ILLEGAL_GENERATION
+    member["generation_id_or_member_epoch"] = epoch
+    assert txn_commit(world, producer, 7, **member) == 0

@@ -1,7 +1,7 @@
 """A simulated broker and the requests of a transaction, as a client would send them.
 
-Tests answer markers by hand: `World.marker_code` is every partition's answer, `World.markers` has
-the requests.
+Tests answer markers by hand: `World.marker_codes` has the answers of some partitions,
+`World.marker_code` is the answer of the others, and `World.markers` has the requests.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
 from embedlog.cluster.cluster import Cluster
+from embedlog.controller import features
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.transaction import states
+from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+from embedlog.errors import Network
 from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.topic_names import TRANSACTIONS_TOPIC
@@ -61,6 +64,12 @@ class World:
     ) -> None:
         self.runtime = runtime or sim_runtime(seed=7)
         self.marker_code: int = ErrorCode.NONE
+        self.marker_codes: dict[int, int] = {}
+        """Partition -> its answer to a marker."""
+        self.loses_markers = False
+        """True: requests for markers are not answered, they fail."""
+        self.marker_versions: list[tuple[int, int]] = []
+        """The coordinator epoch and the transaction version of each request in `markers`."""
         self.markers: list[tuple[int, int, bool, dict[str, list[int]]]] = []
         self.cluster = Cluster(path, runtime=self.runtime, **settings)
         self.cluster.broker().core.interceptor = self._intercept
@@ -76,6 +85,11 @@ class World:
         asked = {topic.name: topic.partition_indexes for topic in marker.topics}
         result = marker.transaction_result
         self.markers.append((marker.producer_id, marker.producer_epoch, result, asked))
+        self.marker_versions.append((marker.coordinator_epoch, marker.transaction_version))
+        if self.loses_markers:
+            lost: Pending[Any] = Pending()
+            lost.fail(Network("the connection broke"))
+            return lost
         return WriteTxnMarkersResponse(
             markers=[
                 WritableTxnMarkerResult(
@@ -85,7 +99,8 @@ class World:
                             name=name,
                             partitions=[
                                 WritableTxnMarkerPartitionResult(
-                                    partition_index=index, error_code=self.marker_code
+                                    partition_index=index,
+                                    error_code=self.marker_codes.get(index, self.marker_code),
                                 )
                                 for index in indexes
                             ],
@@ -96,11 +111,31 @@ class World:
             ]
         )
 
-    def ask(self, request: Any, version: int) -> Any:
-        """Return the broker's answer."""
+    @property
+    def coordinator(self) -> TransactionCoordinator:
+        return self.cluster.broker().core.transaction_coordinator
+
+    def set_epoch(self, epoch: int, transactional_id: str = "t") -> None:
+        """Let the id have that epoch, as after many transactions."""
+        for shard in self.coordinator.runtime.loaded():
+            present = shard.transactions.get(transactional_id)
+            if present is not None:
+                shard.transactions[transactional_id] = present.replace(producer_epoch=epoch)
+
+    def set_level(self, level: int) -> None:
+        """Lower the cluster's feature transaction.version."""
+        update = features.TRANSACTION, level, features.SAFE_DOWNGRADE
+        self.cluster.broker().core.controller.update_features([update])
+
+    def begin(self, request: Any, version: int) -> Any:
+        """Send a request; return the answer, or a pending that may not be done."""
         api_key = declaration(type(request)).api
         assert api_key is not None
-        answer = self.cluster.broker().core.handle(RequestContext(api_key, version), request)
+        return self.cluster.broker().core.handle(RequestContext(api_key, version), request)
+
+    def ask(self, request: Any, version: int) -> Any:
+        """Return the broker's answer."""
+        answer = self.begin(request, version)
         if isinstance(answer, Pending):
             assert self.runtime.scheduler.wait(answer, WAIT_MS)
             return answer.result()

@@ -67,6 +67,17 @@ def test_a_tombstone_has_the_columns_of_its_key(tmp_path: Path) -> None:
     assert bad.error["stage"] == "key"
 
 
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1])
+def test_a_key_may_be_any_long(tmp_path: Path, number: int) -> None:
+    made = decoder(tmp_path, key={"format": "long", "column": "id"})
+    row = made.decode(b"%d" % number, None)
+    assert row is not None
+    assert row.columns == {"id": number}
+    beyond = made.decode(b"%d" % (number + (1 if number > 0 else -1)), None)
+    assert beyond is not None
+    assert beyond.error is not None
+
+
 def test_a_json_key_gives_the_columns_that_the_schema_has(tmp_path: Path) -> None:
     made = decoder(tmp_path, key={"format": "json"})
     row = made.decode(b'{"payload": {"id": 7, "other": 1}}', None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,12 @@ import pytest
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import make_directory, parent
 from embedlog.spark.pipeline.errors import TableConflict
-from embedlog.spark.pipeline.tables.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.tables.manifest import (
+    CHECKPOINT_EVERY,
+    DELETE_AFTER_MS,
+    ONE_TIME,
+    ManifestTable,
+)
 from embedlog.spark.pipeline.tables.table import DEAD_LETTERS, CommitKey, DataFile, sweep
 from embedlog.testing import sim_runtime
 from embedlog.testing.sim_files import SimulatedCrash
@@ -124,3 +130,88 @@ def test_only_what_was_never_committed_is_swept(tmp_path: Path) -> None:
     assert sweep(str(tmp_path), "q", after=3) == 1
     left = {each.name for each in (tmp_path / "data").iterdir()}
     assert left == {CommitKey("q", 3).directory, CommitKey("r", 9).directory}
+
+
+def fill(table: ManifestTable, count: int, app: str = "other") -> None:
+    """Make commits until one of them makes a checkpoint."""
+    begin = table.version_of(app) + 1
+    for version in range(begin, begin + count):
+        table.commit(CommitKey(app, version), [])
+
+
+def test_two_processes_that_commit_one_batch_commit_it_once() -> None:
+    key = CommitKey("q", 0)
+
+    class Overtaken(ManifestTable):
+        """A table to which another process commits just before this one has the lock."""
+
+        def locked(self) -> AbstractContextManager[object]:
+            other = ManifestTable(self.path, self.runtime)
+            assert other.commit(key, [staged(other, key, "first")])
+            return super().locked()
+
+    table = Overtaken("table", sim_runtime())
+    assert not table.commit(key, [staged(table, key, "second")])
+    assert names(table) == ["first"]
+
+
+def test_a_checkpoint_has_all_of_the_state() -> None:
+    table = ManifestTable("table", sim_runtime())
+    key = CommitKey("q", 0)
+    table.commit(key, [staged(table, key, "a"), staged(table, key, "b")], properties={"at": 7})
+    table.commit(CommitKey("q", 1), [], [table.files()[0]])
+    before = table.state()
+    fill(table, CHECKPOINT_EVERY)
+    after = table.state()
+    assert names(table) == ["b"]
+    assert after.properties == before.properties == {"at": 7}
+    assert after.removed == before.removed != {}
+    assert table.version_of("q") == 1
+
+
+@pytest.mark.parametrize("commits", [1, CHECKPOINT_EVERY])
+def test_a_removed_file_is_deleted_an_hour_later(commits: int) -> None:
+    runtime = sim_runtime()
+    table = ManifestTable("table", runtime)
+    key = CommitKey("q", 0)
+    table.commit(key, [staged(table, key, "a"), staged(table, key, "b")])
+    (removed, _) = table.files()
+    table.commit(CommitKey("q", 1), [], [removed])
+    fill(table, commits)
+    runtime.clock.advance(DELETE_AFTER_MS - 1)
+    fill(table, 1)
+    assert runtime.files.stat(removed.path) is not None
+    runtime.clock.advance(1)
+    fill(table, 1)
+    assert runtime.files.stat(removed.path) is None
+    assert table.state().removed == {}
+
+
+def test_a_reader_that_listed_the_log_finds_the_commits_since_the_checkpoint_before() -> None:
+    table = ManifestTable("table", sim_runtime())
+    fill(table, 2 * CHECKPOINT_EVERY + 1)
+    kept = set(table.runtime.files.list("table/_log"))
+    assert f"{CHECKPOINT_EVERY:020d}.checkpoint.json" in kept
+    for version in range(CHECKPOINT_EVERY + 1, 2 * CHECKPOINT_EVERY + 1):
+        assert f"{version:020d}.json" in kept
+    assert f"{CHECKPOINT_EVERY - 1:020d}.json" not in kept
+
+
+def test_a_checkpoint_remembers_the_newest_one_time_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("embedlog.spark.pipeline.tables.manifest._ONE_TIME_APPS_MAX", 4)
+    table = ManifestTable("table", sim_runtime())
+    for number in range(CHECKPOINT_EVERY + 1):
+        table.commit(CommitKey(f"{ONE_TIME}{number}", 0), [])
+    known = [n for n in range(CHECKPOINT_EVERY + 1) if table.version_of(f"{ONE_TIME}{n}") == 0]
+    assert known == list(range(CHECKPOINT_EVERY - 3, CHECKPOINT_EVERY + 1))
+
+
+def test_a_commit_survives_a_loss_of_power() -> None:
+    runtime = sim_runtime()
+    table = ManifestTable("table", runtime)
+    table.commit(CommitKey("q", 0), [staged_at(table, 0)])
+    for image in runtime.files.crash_images(runtime.random, 4):
+        found = ManifestTable("table", sim_runtime(files=image))
+        assert (names(found), found.version_of("q")) == (["0"], 0)

@@ -21,6 +21,7 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.batch.processor import BatchProcessor
 from embedlog.spark.pipeline.commands.sample import as_frame
 from embedlog.spark.pipeline.kit import table_rows
+from embedlog.spark.pipeline.tables import one_time
 from embedlog.spark.pipeline.tables.manifest import ONE_TIME
 from embedlog.spark.pipeline.tables.one_time import at_work, sweep_dead
 from embedlog.spark.pipeline.tables.table import CommitKey
@@ -174,3 +175,22 @@ def test_a_streams_next_batch_sweeps_what_a_killed_replay_staged(
     live = {Path(each.path) for each in processor.table("orders").files()}
     assert set(table.rglob("*.parquet")) == live
     assert plain(table_rows("parquet", str(table)), "id", "amount") == [(n, 1.0) for n in range(4)]
+
+
+def test_a_writer_whose_lock_file_was_swept_makes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait, taken = one_time.wait_for_lock, []
+
+    def swept_at_first(runtime: Any, name: str, timeout_ms: int) -> Any:
+        lock = wait(runtime, name, timeout_ms)
+        if not taken:
+            Path(name).unlink()
+        taken.append(name)
+        return lock
+
+    monkeypatch.setattr(one_time, "wait_for_lock", swept_at_first)
+    table = open_table("parquet", str(tmp_path / "table"))
+    with at_work([table], KEY.app):
+        assert len(taken) == 2
+        assert Path(taken[0]).exists()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 import embedlog
 from embedlog import errors
+from embedlog.spark.sink import transactional
 from embedlog.spark.sink.writers import BatchWriter
 from tests.spark.sink.transactional_job import ROWS
 from tests.support.kafka import real_kafka
@@ -190,3 +192,45 @@ if __name__ == "__main__":
         at = log.listen().address
         made = kill_often(at, kills=int(sys.argv[1]), seed=int(sys.argv[2]))
         print(f"{made} killed, all versions once")
+
+
+def test_a_committer_fences_the_earlier_ones_before_it_asks_for_the_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+
+    class Fencing:
+        """A producer that only takes its transactional id."""
+
+        def __init__(self, *_: Any) -> None:
+            self.init_transactions = lambda: calls.append("fence")
+
+        def __enter__(self) -> Fencing:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            return None
+
+    class Asked:
+        """An admin client that knows the version of the last batch."""
+
+        def __init__(self, *_: Any) -> None:
+            self.check = lambda: None
+            self.values = {("t", 0): SimpleNamespace(offset=8)}
+
+        def __enter__(self) -> Asked:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            return None
+
+        def list_group_offsets(self, groups: list[str], **_: Any) -> dict[str, Asked]:
+            calls.append("ask")
+            return dict.fromkeys(groups, self)
+
+    monkeypatch.setattr(transactional, "Producer", Fencing)
+    monkeypatch.setattr(transactional, "Admin", Asked)
+    options: Any = SimpleNamespace(producer={"transactional.id": "sink"})
+    message = transactional.RowsMessage("app", 7, *transactional.pack(_rows(0, 5)))
+    assert not transactional.commit_rows(options, [message])
+    assert calls == ["fence", "ask"]
