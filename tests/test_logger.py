@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from embedlog.logger import Logger
+from embedlog.logger import Logger, before_first_line
 
 
 def test_a_line_carries_the_parts_name_its_level_and_its_place(
@@ -66,3 +66,13 @@ def test_without_a_descriptor_to_load_logging_with_a_warning_is_printed() -> Non
         [sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("", "the disk fails\nthe disk is full\n")
+
+
+def test_an_order_that_is_taken_back_configures_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    configured: list[str] = []
+    take_back = before_first_line(lambda: configured.append("for a program that has ended"))
+    take_back()
+    take_back()
+    Logger("tests.of.one.line").warning("later")
+    assert [record.getMessage() for record in caplog.records] == ["later"]
+    assert not configured

@@ -92,9 +92,16 @@ def _print(message: str, values: tuple[object, ...]) -> None:
 _before: list[Callable[[], None]] = []
 
 
-def before_first_line(configure: Callable[[], None]) -> None:
+def before_first_line(configure: Callable[[], None]) -> Callable[[], None]:
     """Call `configure()` after `logging` is imported and before the first line is logged.
 
     For a program that wants to show warnings, but to import `logging` only when there is a warning.
+    The returned function takes the order back, if no line has been logged.
     """
     _before.append(configure)
+
+    def take_back() -> None:
+        if configure in _before:
+            _before.remove(configure)
+
+    return take_back

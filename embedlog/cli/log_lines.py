@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
 
 LEVELS = ("debug", "info", "warning", "error")
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -55,8 +56,8 @@ def level_of(arguments: Namespace) -> str:
     return _BY_VERBOSITY[min(arguments.verbose, len(_BY_VERBOSITY) - 1)]
 
 
-def begin(arguments: Namespace) -> None:
-    """Print log lines from here on, as chosen."""
+def begin(arguments: Namespace) -> Callable[[], None]:
+    """Print log lines from here on, as chosen; return a function for the end of the program."""
     level, is_json = level_of(arguments).upper(), arguments.log_format == "json"
 
     def configure() -> None:
@@ -68,8 +69,8 @@ def begin(arguments: Namespace) -> None:
 
     if level in ("INFO", "DEBUG"):
         configure()
-    else:
-        logger.before_first_line(configure)
+        return lambda: None
+    return logger.before_first_line(configure)
 
 
 def _json_formatter() -> logging.Formatter:

@@ -124,15 +124,18 @@ def run(arguments: Namespace) -> None:
         EmbedlogError, OSError: the cluster cannot be opened or served.
     """
     stopper = Stopper()
-    log_lines.begin(arguments)
-    cluster = _open(arguments)
+    end_log = log_lines.begin(arguments)
     try:
-        listener = _listen(cluster, arguments)
-        if stopper.will_stop(listener):
-            _say(*announcement(cluster, listener.address))
-            listener.run()
+        cluster = _open(arguments)
+        try:
+            listener = _listen(cluster, arguments)
+            if stopper.will_stop(listener):
+                _say(*announcement(cluster, listener.address))
+                listener.run()
+        finally:
+            cluster.close()
     finally:
-        cluster.close()
+        end_log()
     _say("embedlog: stopped")
 
 
