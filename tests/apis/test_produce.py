@@ -386,7 +386,7 @@ def test_on_disk_the_answer_comes_after_the_sync(durable_client: Client, acks: i
     request = produce(topic, 9, simple(b"a"), acks=acks)
     request.topic_data += produce(topic, 9, simple(b"b"), partition=1).topic_data
     response = durable_client.call(request, 9)
-    codes = [t.partition_responses[0].error_code for t in response.responses]
+    codes = [each.error_code for t in response.responses for each in t.partition_responses]
     assert codes == [NONE, NONE]
     for index in (0, 1):
         log = durable_client.broker.replica_manager.partition(topic[0], index).log

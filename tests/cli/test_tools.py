@@ -154,7 +154,7 @@ def test_an_unreadable_path_is_one_line_and_status_2(tmp_path: Path, command: st
     more = ("events",) if command == "tail" else ()
     for path, reason in (
         (tmp_path / "nothing", "not a directory"),
-        (tmp_path, "no topic" if command == "tail" else "not a data directory"),
+        (tmp_path, "no topic" if command == "tail" else "no data directory"),
         ("localhost:9092", "an address"),
     ):
         status, out, err = run(command, str(path), *more)

@@ -132,12 +132,17 @@ class GroupAdmin(AdminPart):
         timeout_ms: int | None = None,
     ) -> ItemResults[str, GroupDescription]:
         """Return state, members and assignments of consumer and classic groups."""
+        wanted = arguments.names(group_ids, "describe_groups", "group_ids", what="group ids")
+        return self._describe(wanted, include_authorized_operations, timeout_ms)
+
+    def _describe(
+        self, wanted: list[str], include_authorized_operations: bool, timeout_ms: int | None
+    ) -> ItemResults[str, GroupDescription]:
         from embedlog.client.admin.coordinators import CoordinatorCalls
         from wire.schemas.consumer_group_describe import ConsumerGroupDescribeRequest
         from wire.schemas.describe_groups import DescribedGroup as ClassicGroup
         from wire.schemas.describe_groups import DescribeGroupsRequest
 
-        wanted = arguments.names(group_ids, "describe_groups", "group_ids", what="group ids")
         coordinators = CoordinatorCalls(self._calls, timeout_ms)
         # Request all as consumer groups first, then the others as classic groups.
         outcomes = coordinators.ask(
@@ -230,7 +235,7 @@ class GroupAdmin(AdminPart):
             instance_ids = arguments.names(instance_ids, call, "instance_ids", what="instance ids")
         deadline = self._calls.deadline(timeout_ms)
         if member_ids is None and instance_ids is None:
-            described = self.describe_groups([group_id], timeout_ms=timeout_ms)[group_id]
+            described = self._describe([group_id], False, timeout_ms)[group_id]
             instance_ids = [each.instance_id for each in described.members if each.instance_id]
             member_ids = [each.member_id for each in described.members if not each.instance_id]
         leaving = [

@@ -396,15 +396,18 @@ class Producer(Transactional):
     def __enter__(self) -> Producer:
         return self
 
-    @outer
     def __exit__(self, kind: object, *_exception: object) -> None:
         """Close. If the `with` body raised nothing, raise the first unseen error of a record."""
         try:
-            self._close(None)
+            self._leave()
         finally:
             error = self._parts.sender.outcomes.failures.take_unseen()
         if error is not None and kind is None:
             raise again(error)
+
+    @outer_close(in_callbacks=True)
+    def _leave(self) -> None:
+        self._close(None)
 
     def _is_gone(self) -> bool:
         return self._is_closed or self._parts.transport.is_closed
