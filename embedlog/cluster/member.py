@@ -273,8 +273,10 @@ class ClusterMember:
 
 
 def _completely(end: Callable[[], None]) -> None:
-    """End a broker, also if Ctrl-C comes: one that is half gone still locks its directories, and
-    could not be started again. Therefore `end` may be called twice.
+    """Call `end`, and once more if Ctrl-C interrupts it.
+
+    A broker that has ended only in part would keep the locks of its directories, and could not be
+    started again. Requires: `end` may be called twice.
     """
     try:
         end()

@@ -44,23 +44,14 @@ class DeliveryFuture:
         """
         batch = self.batch
         if not batch.is_done:
-            me = get_ident()
-            if me in INSIDE:
-                raise nested("DeliveryFuture.result")
-            INSIDE[me] = "DeliveryFuture.result"
-            try:
-                batch.delivery.wait_for(batch, timeout)
-            finally:
-                del INSIDE[me]
-                if PUT_OFF:
-                    end_calls()
+            _wait(batch, timeout, "DeliveryFuture.result")
         return batch.outcome.record(self.index)
 
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Wait as `result` does; return the record's error, or None if it was written."""
         batch = self.batch
         if not batch.is_done:
-            _wait(batch, timeout)
+            _wait(batch, timeout, "DeliveryFuture.exception")
         return batch.outcome.error_of(self.index)
 
     def __repr__(self) -> str:
@@ -102,7 +93,7 @@ class BatchFuture:
         """Wait as `result` does; return the first error, or None if everything was written."""
         for batch in self.batches:
             if not batch.is_done:
-                _wait(batch, timeout)
+                _wait(batch, timeout, "the wait of a BatchFuture")
         # Ask every batch, so that every error counts as seen by the caller.
         errors = [batch.outcome.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)
@@ -122,11 +113,12 @@ def _take_answers(batch: ProducerBatch) -> None:
             end_calls()
 
 
-def _wait(batch: ProducerBatch, timeout: float | None) -> None:
+def _wait(batch: ProducerBatch, timeout: float | None, call: str) -> None:
+    """Wait for a batch, as the outer call `call`."""
     me = get_ident()
     if me in INSIDE:
-        raise nested("the exception() of a future")
-    INSIDE[me] = "the exception() of a future"
+        raise nested(call)
+    INSIDE[me] = call
     try:
         batch.delivery.wait_for(batch, timeout)
     finally:
