@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -18,14 +17,14 @@ import pyarrow.parquet as pq
 
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.tables.locking import table_lock
+from embedlog.spark.pipeline.tables.locking import LockedFormat
 from embedlog.spark.pipeline.tables.table import ROWS, Basis, CommitKey, DataFile, check_staged
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
-class DeltaFormat:
+class DeltaFormat(LockedFormat):
     """A Delta table of rows at `path`. Its first commit makes it. Implements `TableFormat`."""
 
     def __init__(
@@ -59,19 +58,6 @@ class DeltaFormat:
                      each["size_bytes"])
             for each in actions.to_pylist()
         ]  # fmt: skip
-
-    def commit(
-        self,
-        key: CommitKey,
-        adds: Sequence[DataFile],
-        removes: Sequence[DataFile] = (),
-        bases: Sequence[Basis] = (),
-    ) -> bool:
-        with self.locked():
-            return self._commit(key, adds, removes, bases)
-
-    def locked(self) -> AbstractContextManager[object]:
-        return table_lock(self.path)
 
     def _commit(
         self,

@@ -9,7 +9,6 @@ the table's name in it, and `catalog.<key>` are pyiceberg's settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
-from embedlog.spark.pipeline.tables.locking import table_lock
+from embedlog.spark.pipeline.tables.locking import LockedFormat
 from embedlog.spark.pipeline.tables.table import ROWS, Basis, CommitKey, DataFile, check_staged
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _APP = "embedlog.app."
 _ATTEMPTS = 5
 
 
-class IcebergFormat:
+class IcebergFormat(LockedFormat):
     """An Iceberg table of rows in `path`. Its first commit makes it. Implements `TableFormat`."""
 
     def __init__(
@@ -74,19 +73,6 @@ class IcebergFormat:
                      each.file.file_size_in_bytes)
             for each in table.scan().plan_files()
         ]  # fmt: skip
-
-    def commit(
-        self,
-        key: CommitKey,
-        adds: Sequence[DataFile],
-        removes: Sequence[DataFile] = (),
-        bases: Sequence[Basis] = (),
-    ) -> bool:
-        with self.locked():
-            return self._commit(key, adds, removes, bases)
-
-    def locked(self) -> AbstractContextManager[object]:
-        return table_lock(self.path)
 
     def _commit(
         self,
