@@ -91,7 +91,7 @@ class Still:
         return producer
 
 
-@pytest.fixture(params=FROZEN)
+@pytest.fixture(params=[pytest.param("freezegun", marks=pytest.mark.slow), "time-machine"])
 def still(request: pytest.FixtureRequest) -> Iterator[Still]:
     with FROZEN[request.param]("2030-01-01") as frozen:
         world = Still(frozen)
