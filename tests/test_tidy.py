@@ -270,6 +270,20 @@ def test_public_definitions_have_docstrings() -> None:
     assert not found
 
 
+def test_the_packages_hold_only_code() -> None:
+    """Such as no file that a merge or an editor has left behind."""
+    found = [
+        _name(path)
+        for package in ("embedlog", "wire")
+        for path in (ROOT / package).rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and path.suffix not in {".py", ".properties"}
+        and path.name != "py.typed"
+    ]
+    assert not found
+
+
 def test_nothing_is_left_for_later() -> None:
     assert not list(_found(FORBIDDEN, CODE))
 

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -41,7 +42,7 @@ RECORDS_MAX = 8
 """Records of a transaction."""
 
 
-class Actor(threading.Thread):
+class Actor(threading.Thread, ABC):
     """A client. When it is `Broken`, it begins a new session with a new client object."""
 
     def __init__(self, name: str, link: Link, history: History, seed: str) -> None:
@@ -64,9 +65,9 @@ class Actor(threading.Thread):
                 self.history.broken.append(f"{self.name}: {traceback.format_exc()}")
                 return
 
+    @abstractmethod
     def session(self, name: str) -> None:
         """Live until `stop` or `Broken`."""
-        raise NotImplementedError
 
 
 class Writer(Actor):
