@@ -12,6 +12,8 @@ them.
 
 from __future__ import annotations
 
+from _operator import attrgetter
+
 from embedlog.coordinator.transaction import states
 from embedlog.coordinator.transaction.ending import complete, keep_pending
 from embedlog.logger import Logger
@@ -81,6 +83,11 @@ class _Decided:
         self.untold = set(transaction.partitions)
         self.is_asked = False
         """True while a request with the transaction's markers is under way."""
+        self.attempt_count = 0
+        """How often the duty has sent them."""
+
+
+_attempt_count = attrgetter("attempt_count")
 
 
 class TransactionMarkers:
@@ -124,16 +131,13 @@ class TransactionMarkers:
         self._runs = True
         count = 0
         try:
-            for key, decided in list(self._decided.items()):
+            # A transaction whose markers are refused again and again keeps no other one waiting.
+            for decided in sorted(self._decided.values(), key=_attempt_count):
                 if count >= _SENT_AT_ONCE:
                     return 1
                 if not decided.is_asked:
                     count += len(decided.untold)
-                    with self._lock:
-                        if self._decided.get(key) is decided:
-                            self._decided[key] = self._decided.pop(
-                                key
-                            )  # others come first next time
+                    decided.attempt_count += 1
                 self._ask(decided)
         finally:
             self._runs = False
