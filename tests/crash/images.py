@@ -34,6 +34,7 @@ from unittest.mock import patch
 
 from embedlog.runtime import locks
 from embedlog.runtime.memory_files import MemoryDirectory
+from embedlog.runtime.outer_call import as_caller
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash
 from embedlog.testing.sim_files import SimFile, SimNode
@@ -93,7 +94,7 @@ class WatchedFile(SimFile):
         if self._watched.changed is not None:
             whole = b"".join(buffers)
             self._node.write([whole[: len(whole) // 2]], position)
-            self._watched.changed("half a write")
+            self._watched.tell("half a write")
         return super().write(buffers, position)
 
 
@@ -106,8 +107,13 @@ class WatchedFiles(SimFiles):
 
     def end(self) -> None:
         super().end()
-        if self.changed is not None:
-            self.changed(" ".join(self.trace[-1]))
+        self.tell(" ".join(self.trace[-1]))
+
+    def tell(self, call: str) -> None:
+        """Call `changed`, which opens other clusters in the middle of a call of this one."""
+        changed = self.changed
+        if changed is not None:
+            as_caller(lambda: changed(call))
 
     def _handle(self, node: MemoryNode, path: str) -> File:
         assert isinstance(node, SimNode)

@@ -74,7 +74,9 @@ def check(
             raise ConfigError(f"{path}: directory.id: {error}") from None
     known = values.get("cluster.id")
     if known and cluster_id and known != cluster_id:
-        raise ConfigError(f"{directory} belongs to cluster {known}, but expected was {cluster_id}")
+        raise ConfigError(
+            f"{path}: the directory belongs to cluster {known}, but expected was {cluster_id}"
+        )
     return values
 
 
