@@ -138,6 +138,8 @@ class Broker:
         if self.interceptor is not None:
             instead: R | Pending[R] | None = as_user(self.interceptor, context, request)
             if instead is not None:
+                if self.log_manager.tasks.is_resting:
+                    self.log_manager.tasks.stir()
                 return instead
         answer = dispatch.call(self, context, request)
         if self.log_manager.tasks.is_resting:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
+    from embedlog.cluster.interception import Interceptor
     from embedlog.cluster.several import Several
     from embedlog.cluster.several_transport import SeveralTransport
     from embedlog.runtime import Runtime
@@ -281,6 +282,18 @@ class Cluster:
         if not isinstance(self._brokers, Several):
             raise ConfigError(f"{what} is for several brokers: open with brokers=2 or more")
         return self._brokers
+
+    def intercept(self, interceptor: Interceptor | None) -> None:
+        """Let `interceptor` see every request before the broker does. None ends that.
+
+        It is called with the broker, the context and the request, in the thread of the request,
+        for clients in this process and over connections, also at brokers that start later. Its
+        return value is the answer, or a pending of it; None lets the broker answer. It may call
+        `embedlog.broker.dispatch.call` itself, to see or to change the broker's answer. The faults
+        of `embedlog.testing` stand on it.
+        """
+        running = [each.core for each in self._brokers.running()]
+        self._brokers.interception.change(interceptor, running)
 
     # Clients
 

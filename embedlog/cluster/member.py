@@ -91,6 +91,7 @@ class ClusterMember:
                 controller=controller,
                 peers=self.neighbours,
             )
+            shared.interception.install(running.core)
             try:
                 self._register(controller, running, is_opening=is_opening)
                 self.presence.running = running

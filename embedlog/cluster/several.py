@@ -19,6 +19,7 @@ from embedlog.cluster.controller_host import ControllerHost
 from embedlog.cluster.faults.network import CONTROLLER, ClusterNetwork
 from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.cluster.handles.cluster_listener import ClusterListener
+from embedlog.cluster.interception import Interception
 from embedlog.cluster.layout import first_node_id, mark_several
 from embedlog.cluster.member import ClusterMember
 from embedlog.cluster.presence import Presence
@@ -90,8 +91,9 @@ class Several:
             check=lambda controller: _refuse_fewer(controller, directory, asked),
         )
         self._shared = Shared(
-            runtime, self.network, self.host, self._presences, on_disk, durability
+            runtime, self.network, self.host, self._presences, on_disk, durability, Interception()
         )
+        self.interception = self._shared.interception
         try:
             self._open(racks)
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.cluster.controller_host import ControllerHost
 from embedlog.cluster.faults.network import ClusterNetwork
+from embedlog.cluster.interception import Interception
 from embedlog.cluster.presence import Presence
 from embedlog.common import Value
 from embedlog.runtime import Runtime
@@ -20,3 +21,4 @@ class Shared(Value):
     on_disk: bool
     """False if the files are in memory."""
     durability: str
+    interception: Interception

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from embedlog.cluster.interception import Interception
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener, ServedAddress
@@ -64,6 +65,12 @@ class Single:
 
     def brokers(self) -> list[BrokerNode]:
         return [self.broker(None)]
+
+    @property
+    def interception(self) -> Interception:
+        from embedlog.cluster.interception import Interception
+
+        return Interception()
 
     @property
     def cluster_id(self) -> str:

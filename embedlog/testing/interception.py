@@ -1,0 +1,89 @@
+"""`Stages`: parts of the test kit between the requests and the brokers, one around another.
+
+A stage gets each call and a function that passes the call on: to the next stage, and finally to the
+broker. It can answer itself, change the answer, delay it, or only look.
+
+    timeline -> rules -> ... -> Broker
+
+Without a stage nothing is installed, and a request costs the same as without the test kit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from embedlog.broker import dispatch
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
+from embedlog.cluster.cluster import Cluster
+from embedlog.runtime.pending import Pending
+from wire.schema import Request
+
+
+class Call:
+    """One request at one broker.
+
+    The context belongs to the connection, which uses it again for the next request after the
+    answer: copy what outlives the answer.
+    """
+
+    __slots__ = ("broker", "context", "request")
+
+    def __init__(self, broker: Broker, context: RequestContext, request: Request[Any]) -> None:
+        self.broker = broker
+        self.context = context
+        self.request = request
+
+
+Proceed = Callable[[Call], Any]
+"""Passes a call on. Returns the response, a `Pending` of it, or None if there is none (acks=0)."""
+Stage = Callable[[Call, Proceed], Any]
+"""Answers a call as `Proceed` does, most often with the answer of its second argument."""
+
+TIMELINE, RULES = range(2)
+"""The order of the stages, the outermost first."""
+
+
+class Stages:
+    """The stages of one cluster. Every method may be called from any thread."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._stages: dict[int, Stage] = {}
+
+    def put(self, place: int, stage: Stage | None) -> None:
+        """Put a stage in its place; None removes it. The place decides the order: see `RULES`."""
+        stages = dict(self._stages)
+        if stage is None:
+            stages.pop(place, None)
+        else:
+            stages[place] = stage
+        self._stages = stages
+        proceed: Proceed = _answer
+        for _, each in sorted(stages.items(), reverse=True):
+            proceed = _around(each, proceed)
+        self._cluster.intercept(_entry(proceed) if stages else None)
+
+
+def _answer(call: Call) -> Any:
+    return dispatch.call(call.broker, call.context, call.request)
+
+
+def _around(stage: Stage, proceed: Proceed) -> Proceed:
+    return lambda call: stage(call, proceed)
+
+
+def _entry(proceed: Proceed) -> Callable[[Broker, RequestContext, Request[Any]], Any]:
+    def handle(broker: Broker, context: RequestContext, request: Request[Any]) -> Any:
+        answer = proceed(Call(broker, context, request))
+        return _no_response() if answer is None else answer
+
+    return handle
+
+
+def _no_response() -> Pending[None]:
+    """Return what tells the broker that it has answered with nothing (acks=0)."""
+    done: Pending[None] = Pending()
+    done.complete(None)
+    return done
