@@ -67,8 +67,8 @@ INNER_FLOORS = {
         "directory_keeper marker_routes metadata_publisher",
         "dispatch peers",
         "on_demand",
-        "automatic_topics context error_texts hosting loggers parked_fetches producer_ids "
-        "replicas_to_host",
+        "automatic_topics context error_texts hosting loggers narrowed_versions parked_fetches "
+        "producer_ids replicas_to_host",
     ),
     "embedlog.cli": (
         "commands",

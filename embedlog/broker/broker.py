@@ -83,6 +83,7 @@ class Broker:
         self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
+        dispatch.versions(config)  # refuses a wrong setting now
         self.api_versions: dict[int, ApiVersionsResponse] = {}
         """Version -> the last answer to a client over a connection. Answers are never modified."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None

@@ -3,7 +3,7 @@
 A stage gets each call and a function that passes the call on: to the next stage, and finally to the
 broker. It can answer itself, change the answer, delay it, or only look.
 
-    timeline -> rules -> ... -> Broker
+    timeline -> rules -> persona -> Broker
 
 Without a stage nothing is installed, and a request costs the same as without the test kit.
 """
@@ -41,7 +41,7 @@ Proceed = Callable[[Call], Any]
 Stage = Callable[[Call, Proceed], Any]
 """Answers a call as `Proceed` does, most often with the answer of its second argument."""
 
-TIMELINE, RULES = range(2)
+TIMELINE, RULES, PERSONA = range(3)
 """The order of the stages, the outermost first."""
 
 

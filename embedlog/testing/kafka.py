@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from embedlog.cluster.cluster import Cluster
-from embedlog.config.broker_config import normalise_names
 from embedlog.testing.interception import Stages
 from embedlog.testing.shape import Shape
 
@@ -43,7 +42,7 @@ class Kafka:
         self.shape = Shape.of(**given) if shape is None else shape
         self.cluster = Cluster(
             self.shape.path,
-            normalise_names(dict(self.shape.config)),
+            self.shape.settings(),
             brokers=self.shape.brokers,
             racks=self.shape.racks,
             is_embedded=True,
@@ -54,6 +53,10 @@ class Kafka:
         self._listener: BrokerListener | ClusterListener | None = None
         self._ends.callback(self.cluster.close)
         try:
+            if self.shape.persona is not None:
+                from embedlog.testing import personas
+
+                personas.named(self.shape.persona).assume(self.cluster, self._stages)
             self._create_topics()
         except BaseException:
             self.close()
