@@ -59,6 +59,14 @@ class Stages:
             stages.pop(place, None)
         else:
             stages[place] = stage
+        self._install(stages)
+
+    def remove(self, place: int, stage: Stage) -> None:
+        """Remove a stage from its place, unless another one is there."""
+        if self._stages.get(place) == stage:
+            self.put(place, None)
+
+    def _install(self, stages: dict[int, Stage]) -> None:
         self._stages = stages
         proceed: Proceed = _answer
         for _, each in sorted(stages.items(), reverse=True):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.timeline.recording import Recording
 
 
 class Kafka:
@@ -51,6 +52,8 @@ class Kafka:
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
         self._listener: BrokerListener | ClusterListener | None = None
+        self.recording: Recording | None = None
+        """The present recording of what happens: see `record`."""
         self._ends.callback(self.cluster.close)
         try:
             if self.shape.persona is not None:
@@ -134,6 +137,24 @@ class Kafka:
     # Time
 
     # What happened
+
+    def record(self, *, frames: bool = False) -> Recording:
+        """Record every request, rebalance, election and fence from now on: see `Recording`.
+
+        `frames`: keep the bytes too, for a capture file. A second recording ends the first.
+
+        >>> with Kafka() as kafka, kafka.record() as log:
+        ...     _ = kafka.create_topic("t", 1)
+        ...     [event.kind for event in log if event.kind != "request"]
+        ['topic']
+        """
+        from embedlog.testing.timeline.recording import Recording
+
+        if self.recording is not None:
+            self.recording.end()
+        self.recording = Recording(self.cluster, self._stages, frames=frames)
+        self._ends.callback(self.recording.end)
+        return self.recording
 
     # Saved states
 
