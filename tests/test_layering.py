@@ -68,7 +68,7 @@ INNER_FLOORS = {
         "dispatch peers",
         "on_demand",
         "automatic_topics context error_texts hosting loggers narrowed_versions parked_fetches "
-        "producer_ids replicas_to_host",
+        "listeners producer_ids replicas_to_host",
     ),
     "embedlog.cli": (
         "commands",
@@ -252,10 +252,19 @@ INNER_FLOORS = {
         "framing layout primitives registry schemas",
         "api_keys error_codes errors logger records sasl schema source",
     ),
+    "embedlog.testing": (
+        "pytest_plugin",
+        "kafka",
+        "shape",
+        "personas timeline toxics",
+        "interception loopback_transport sim_runtime",
+        "sim_files sim_scheduler",
+        "sim_clock",
+    ),
     "wire.net": (
         "listener",
         "channels connection",
-        "acceptor connecting",
+        "acceptor connecting relay",
         "channel loop receive_memory",
         "clock limits poller reports resolver send_queue tls unread_answers",
     ),
@@ -642,6 +651,7 @@ def test_only_an_address_loads_wire_net() -> None:
         "embedlog/cli/",
         "embedlog/client/network/bootstrap.py",
         "embedlog/client/network/network_client.py",
+        "embedlog/testing/toxics/",
     )
     outside = [i for i in _all("embedlog") if not i.file.startswith(allowed)]
     _refuse(_that_run(outside), "wire.net")

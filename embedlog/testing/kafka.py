@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
     from embedlog.testing.timeline.recording import Recording
+    from embedlog.testing.toxics.toxic import Toxic
+    from embedlog.testing.toxics.toxics import Toxics
 
 
 class Kafka:
@@ -51,6 +53,7 @@ class Kafka:
         """The cluster, for everything that this object does not offer itself."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
+        self._toxics: Toxics | None = None
         self._listener: BrokerListener | ClusterListener | None = None
         self.recording: Recording | None = None
         """The present recording of what happens: see `record`."""
@@ -104,6 +107,39 @@ class Kafka:
         return self.cluster.create_topic(name, partitions, **settings)
 
     # Faults of requests and connections
+
+    def toxic(self, *, cut: bool = False, **given: Any) -> Toxic:
+        """Let connections that begin from now on suffer, until the toxic is removed.
+
+        `latency` and `jitter`: seconds for each piece, and how far that varies. `bandwidth`: bytes
+        a second. `slice`: pieces of this size, with `slice_delay` seconds between them. `limit`:
+        bytes after which the connection closes. `reset_after`: seconds after which it breaks.
+        `hang`: nothing goes on. `direction`: "to-broker", "to-client" or "both". `chance`: the
+        share of connections, drawn by `seed`. `cut`: break the present connections, so that
+        clients connect again.
+
+        >>> with Kafka() as kafka, kafka.toxic(latency=0.01) as toxic:
+        ...     toxic.connections
+        0
+
+        Raises:
+            ConfigError: a property is unknown or has an impossible value, or nothing would happen.
+        """
+        from embedlog.testing.toxics.toxics import Toxics
+
+        if self._toxics is None:
+            self._toxics = Toxics(self.cluster.runtime.scheduler, self.cluster.wrap_sockets)
+            self._ends.callback(self._toxics.close)
+        made = self._toxics.add(**given)
+        if cut:
+            self.cut_connections()
+        return made
+
+    def cut_connections(self) -> None:
+        """Break every connection of clients over sockets, soon. Clients connect again."""
+        for each in self.cluster.brokers:
+            if each.is_running:
+                each.core.listeners.cut()
 
     # Brokers, links, leaders
 

@@ -56,7 +56,7 @@ class Shape:
         return made
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of the brokers: those of the persona, then the test's own.
+        """Return the settings of the brokers: the persona's, then the test's own.
 
         Raises:
             ConfigError: the persona, or an API or a version of `max_versions`, does not exist.

@@ -392,8 +392,11 @@ class Connections:
         loop: Loop,
         limits: ListenerLimits,
         reports: Reports,
+        *,
+        wrap: Callable[[socket], socket] | None = None,
     ) -> None:
         self._service = service
+        self._wrap = wrap
         self._acceptor = acceptor
         self.loop = loop
         self.limits = limits
@@ -407,6 +410,8 @@ class Connections:
         """Time at which `sweep` must be called; infinity while no connection has a deadline."""
 
     def open(self, sock: socket, peer: tuple[str, int]) -> None:
+        if self._wrap is not None:
+            sock = self._wrap(sock)
         connection = Connection(self, sock, peer)
         self.by_fd[connection.fd] = connection
         self.reports.connected(connection)

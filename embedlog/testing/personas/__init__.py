@@ -3,9 +3,9 @@
     Kafka(persona="kafka-3.9")          what a client sees of a broker of that release
     Kafka(max_versions={"Produce": 9})  one API, at most in this version
 
-A persona narrows what is served: the versions of each API, the features, and with them the group
-protocol and the transaction protocol that clients choose. Within a version the answers are those of
-Kafka 4.4. The tables are answers of the brokers themselves: see `tables`.
+A persona narrows the versions of each API and the features, and with them the group protocol and
+the transaction protocol that clients choose. Within a version a cluster answers as Kafka 4.4 does.
+The brokers themselves gave the tables: see `tables`.
 """
 
 from __future__ import annotations

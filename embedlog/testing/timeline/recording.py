@@ -50,6 +50,11 @@ class Recording:
         """Add an event of the test's own, or of the test kit: a fault, for example."""
         self._recorder.note(kind, text, why, node_id)
 
+    @property
+    def dropped(self) -> int:
+        """The number of older events that were forgotten."""
+        return self._recorder.dropped
+
     # Questions
 
     @property
