@@ -254,7 +254,7 @@ INNER_FLOORS = {
     ),
     "embedlog.testing": (
         "pytest_plugin",
-        "kafka",
+        "kafka proxy",
         "shape",
         "personas timeline toxics",
         "interception loopback_transport sim_runtime",
@@ -651,6 +651,8 @@ def test_only_an_address_loads_wire_net() -> None:
         "embedlog/cli/",
         "embedlog/client/network/bootstrap.py",
         "embedlog/client/network/network_client.py",
+        "embedlog/client/network/tls_settings.py",
+        "embedlog/testing/proxy/",
         "embedlog/testing/toxics/",
     )
     outside = [i for i in _all("embedlog") if not i.file.startswith(allowed)]

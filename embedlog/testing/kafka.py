@@ -188,7 +188,7 @@ class Kafka:
 
         if self.recording is not None:
             self.recording.end()
-        self.recording = Recording(self.cluster, self._stages, frames=frames)
+        self.recording = Recording(self.cluster.runtime.clock, self._stages, frames=frames)
         self._ends.callback(self.recording.end)
         return self.recording
 

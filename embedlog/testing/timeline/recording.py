@@ -17,7 +17,7 @@ from wire.api_keys import NAMES
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-    from embedlog.cluster.cluster import Cluster
+    from embedlog.runtime.clock import Clock
     from embedlog.testing.interception import Stages
 
 
@@ -35,9 +35,8 @@ class Recording:
     'Produce'
     """
 
-    def __init__(self, cluster: Cluster, stages: Stages, *, frames: bool = False) -> None:
+    def __init__(self, clock: Clock, stages: Stages, *, frames: bool = False) -> None:
         """`frames`: keep the bytes of requests and answers too, for `write_pcap`."""
-        clock = cluster.runtime.clock
         self.began_wall_ms = clock.wall_ms()
         """Wall time of the beginning, in milliseconds since 1970."""
         self._recorder = Recorder(clock, stages, keeps_frames=frames)
