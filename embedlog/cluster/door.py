@@ -59,6 +59,11 @@ class Door:
         self._held: list[Callable[[], None]] = []
         """Actions to run when the broker resumes or can reach the controller."""
 
+    @property
+    def is_open(self) -> bool:
+        """True from `open` to `close`, also during a pause."""
+        return self._core is not None
+
     def open(self, core: Broker) -> None:
         """Let requests through to the started broker."""
         self._core = core
