@@ -385,10 +385,10 @@ class InProcessTransport(LocalTransport):
             answer = self._append_one(
                 topic, topic_id, partition, records, acks, timeout_ms, is_awaited
             )
-        except ClosedError:
+        except (ClosedError, KafkaError):
             if self.appends:
                 raise
-            return None  # the broker ended meanwhile, and the append with it
+            return None  # the broker ended meanwhile, with nothing done
         if scheduler.next_call_ns < due_ns:
             scheduler.drive()
         return answer

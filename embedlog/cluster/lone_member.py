@@ -6,6 +6,7 @@ clients call the broker directly. The first fault leads them through a `Door` fo
 
 from __future__ import annotations
 
+from embedlog.broker.broker import Broker
 from embedlog.cluster.door import Door
 from embedlog.cluster.ending import completely
 from embedlog.cluster.faults.disk import Disk
@@ -14,6 +15,10 @@ from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.cluster.lone_controller import LoneController
 from embedlog.cluster.metadata_feed import MetadataFeed
 from embedlog.errors import ConfigError, IllegalState
+from embedlog.runtime.forks import stays_in_parent
+from embedlog.runtime.pending import Pending
+from embedlog.runtime.running_calls import RunningCalls
+from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +29,14 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import ServedAddress
+
+_PATIENCE_MS = 1000
+_DIRECT_CALLS = (
+    InProcessTransport.append.__code__,
+    InProcessTransport.send.__code__,
+    Broker.handle.__code__,
+)
+"""The calls of clients that do not go through a door."""
 
 
 class LoneMember:
@@ -65,6 +78,7 @@ class LoneMember:
         self._open_again = open_again
         self._addresses = addresses
         self._lead_clients: Callable[[LoneMember], None] | None = lead_clients
+        stays_in_parent(self)
 
     @property
     def is_paused(self) -> bool:
@@ -78,20 +92,34 @@ class LoneMember:
         return self._lead_clients is None
 
     def attach(self) -> None:
-        """Lead all clients through the door: the first fault comes now."""
+        """Lead all clients through the door: the first fault comes now.
+
+        Requests wait at the door until those that went past it have come back. A fault in the midst
+        of them would take answers away from producers that count on having one.
+        """
         lead_clients = self._lead_clients
         if lead_clients is None:
             return
-        if self.running is not None:
-            self._let_in(self.running)
-        self._lead_clients = None  # clients that connect from here on find the open door
-        lead_clients(self)
+        core = self.newest.core
+        core.isolation = self
+        self.door.pause()
+        try:
+            self.door.open(core)
+            self._lead_clients = None  # clients that connect from here on find the door
+            lead_clients(self)
+            for address in self._addresses():
+                address.lead_to(core, self.door)
+            calls = RunningCalls(_DIRECT_CALLS)
+            self._wait_while(lambda: calls.are_running)
+        finally:
+            self.door.resume()
 
-    def _let_in(self, running: RunningBroker) -> None:
-        running.core.isolation = self
-        self.door.open(running.core)
-        for address in self._addresses():
-            address.lead_to(running.core, self.door)
+    def _wait_while(self, is_busy: Callable[[], bool]) -> None:
+        """Wait for requests in the broker, but not for long: a user's interceptor may hold one."""
+        for _ in range(_PATIENCE_MS):
+            if not is_busy():
+                return
+            self._runtime.scheduler.wait(Pending(), 1)
 
     def reaches_controller(self) -> bool:
         network = self.network
@@ -117,7 +145,7 @@ class LoneMember:
             for address in self._addresses():
                 address.resume(running.core, self.door)
         except BaseException:
-            self._end(lambda: running.abandon(loses_unsynced=False))
+            self._end(lambda: running.abandon(loses_unsynced=False), syncs=False)
             raise
 
     def _serve(self, running: RunningBroker) -> None:
@@ -136,10 +164,14 @@ class LoneMember:
         running = self.running
         if running is not None:
             self._keep(running)
-            self._end(running.close)
+            self._end(running.close, syncs=True)
 
     def kill(self, *, lose_unsynced: bool) -> None:
-        """End the broker as SIGKILL does. `lose_unsynced`: as a loss of power does."""
+        """End the broker as SIGKILL does. `lose_unsynced`: as a loss of power does.
+
+        Producers that were opened before the first fault are not idempotent, unless they asked for
+        it. So a kill that loses no data comes just after a sync, when their answers have left.
+        """
         self.attach()
         running = self.running
         if running is None:
@@ -150,26 +182,28 @@ class LoneMember:
                 self._keep(running)
                 running.abandon(loses_unsynced=lose_unsynced)
 
-        self._end(abandon)
+        self._end(abandon, syncs=not lose_unsynced)
 
     def _keep(self, running: RunningBroker) -> None:
         if running.log_manager.first.directory.is_volatile:
             running.keep_start_offsets()
 
-    def _end(self, end_broker: Callable[[], None]) -> None:
+    def _end(self, end_broker: Callable[[], None], *, syncs: bool) -> None:
         def end() -> None:
-            self._vanish()
+            running, self.running = self.running, None
+            self.controller.is_stopped = False
+            self.feed.forget()
+            self.door.refuse()
+            if running is not None:
+                self._wait_while(lambda: self.door.is_busy)
+                if syncs:
+                    running.sync_appended()
             for address in self._addresses():
                 address.suspend()
+            self.door.close()
             end_broker()
 
         completely(end)
-
-    def _vanish(self) -> None:
-        self.running = None
-        self.controller.is_stopped = False
-        self.feed.forget()
-        self.door.close()
 
     def close(self) -> None:
         """The cluster is being closed: refuse requests, then close the broker if it runs.
@@ -244,6 +278,7 @@ class LoneMember:
         was_paused = self.door.is_paused
         self.door.pause()
         try:
+            self._wait_while(lambda: self.door.is_busy)
             self._keep(running)
             completely(running.close)
             opened = self._open_again(self._runtime.over(self.disk))
@@ -252,7 +287,7 @@ class LoneMember:
             for address in self._addresses():
                 address.lead_to(opened.core, self.door)
         except BaseException:
-            self._end(lambda: self.newest.abandon(loses_unsynced=False))
+            self._end(lambda: self.newest.abandon(loses_unsynced=False), syncs=False)
             raise
         if not was_paused:
             self.door.resume()

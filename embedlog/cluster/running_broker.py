@@ -151,6 +151,10 @@ class RunningBroker:
             freed += step
         return freed
 
+    def sync_appended(self) -> None:
+        """Sync the records for which producers wait, and answer them."""
+        self.core.replica_manager.to_sync.run_once(0)
+
     def keep_start_offsets(self) -> None:
         """Store where each log begins: at level "memory" nothing else writes that down."""
         for manager in self.log_manager.managers:

@@ -10,6 +10,7 @@ from embedlog.cluster.handles.broker_node import BrokerNode
 from embedlog.cluster.running_broker import RunningBroker
 from embedlog.common import IN_PROCESS_HOST
 from embedlog.errors import ConfigError, IllegalState
+from embedlog.runtime.forks import stays_in_parent
 from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
@@ -51,6 +52,7 @@ class Single:
         self._served: list[ServedAddress] = []
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
         self._member: LoneMember | None = None
+        stays_in_parent(self)  # for handles: they outlive the cluster's own refusal
 
         def open_broker(runtime: Runtime, durability: str, *, is_restart: bool) -> RunningBroker:
             return RunningBroker(
