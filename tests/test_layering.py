@@ -194,7 +194,7 @@ INNER_FLOORS = {
         "ahead background duty_thread os_file wrapped_files",
         "descriptors pending threads",
         "clock_guard lock_owner locks memory_files",
-        "at_exit clock environment files forks lock_order outer_call randomness",
+        "at_exit clock environment files forks lock_order outer_call randomness running_calls",
     ),
     "embedlog.spark.jobs": (
         "compact",
@@ -668,6 +668,7 @@ def _loads(code: str, tmp_path: Path) -> set[str]:
     return set(done.stdout.split())
 
 
+FAULTS = ("embedlog.cluster.faults", "embedlog.cluster.lone", "embedlog.cluster.door")
 HEAVY = {"numpy", "asyncio", "pyspark", "dataclasses", "typing", "enum", "logging", "re"}
 
 
@@ -685,6 +686,7 @@ def test_a_first_record_in_process_loads_no_numpy_and_no_socket(tmp_path: Path) 
         tmp_path,
     )
     assert not loaded & (HEAVY | {"socket", "selectors", "wire.net"})
+    assert not {each for each in loaded if each.startswith(FAULTS)}
 
 
 @pytest.mark.parametrize("module", ["numpy", "asyncio", "pyspark"])

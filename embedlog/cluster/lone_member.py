@@ -164,7 +164,7 @@ class LoneMember:
         running = self.running
         if running is not None:
             self._keep(running)
-            self._end(running.close, syncs=True)
+            self._end(lambda: _close(running), syncs=True)
 
     def kill(self, *, lose_unsynced: bool) -> None:
         """End the broker as SIGKILL does. `lose_unsynced`: as a loss of power does.
@@ -280,7 +280,7 @@ class LoneMember:
         try:
             self._wait_while(lambda: self.door.is_busy)
             self._keep(running)
-            completely(running.close)
+            completely(lambda: _close(running))
             opened = self._open_again(self._runtime.over(self.disk))
             opened.core.interceptor = running.core.interceptor
             self._serve(opened)
@@ -291,3 +291,7 @@ class LoneMember:
             raise
         if not was_paused:
             self.door.resume()
+
+
+def _close(running: RunningBroker) -> None:
+    running.close()
