@@ -577,9 +577,9 @@ def open(
     without. `cluster_id` names a new cluster; an existing cluster must have that id. Settings that
     do not exist, or that embedlog does not use, cause a warning.
 
-    `brokers` is the number of brokers, by default 1. Each has a directory of its own below `path`,
-    and its rack from `racks`. They replicate, elect leaders and fail like the brokers of a real
-    cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`.
+    `brokers` is the number of brokers, by default 1. Several have a directory each below `path`,
+    and their racks from `racks`. They replicate, elect leaders and fail like the brokers of a real
+    cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`. One broker fails too.
 
     `log_dirs` are further directories, on other disks (Kafka's log.dirs). Each log lies in one of
     the directories; several brokers have subdirectories in each. A directory that fails, or is left

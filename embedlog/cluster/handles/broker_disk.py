@@ -51,8 +51,8 @@ class BrokerDisk:
     def fail(self, directory: str) -> None:
         """Make every file call in a log directory fail with EIO until `repair`.
 
-        The directory is offline until the broker restarts, as in Kafka. A broker that loses its
-        first directory ends.
+        The directory is offline until the broker restarts, as in Kafka. One of several brokers that
+        loses its first directory ends. The only broker stays, and its logs refuse records.
 
         Raises:
             ConfigError: `directory` is not in `directories`.
