@@ -88,8 +88,8 @@ class LoneMember:
 
     @property
     def is_attached(self) -> bool:
-        """True if clients go through the member."""
-        return self._lead_clients is None
+        """True if new clients have to go through the member."""
+        return self.newest.core.isolation is self
 
     def attach(self) -> None:
         """Lead all clients through the door: the first fault comes now.
@@ -97,20 +97,22 @@ class LoneMember:
         Requests wait at the door until those that went past it have come back. A fault in the midst
         of them would take answers away from producers that count on having one.
         """
-        lead_clients = self._lead_clients
+        lead_clients, self._lead_clients = self._lead_clients, None
         if lead_clients is None:
             return
         core = self.newest.core
-        core.isolation = self
         self.door.pause()
         try:
             self.door.open(core)
-            self._lead_clients = None  # clients that connect from here on find the door
+            core.isolation = self  # clients that connect from here on find the door
             lead_clients(self)
             for address in self._addresses():
                 address.lead_to(core, self.door)
             calls = RunningCalls(_DIRECT_CALLS)
             self._wait_while(lambda: calls.are_running)
+        except BaseException:
+            self._lead_clients = lead_clients  # Ctrl-C may have come before all were led
+            raise
         finally:
             self.door.resume()
 

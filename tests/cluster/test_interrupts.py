@@ -12,6 +12,7 @@ from embedlog.cluster.running_broker import RunningBroker
 from embedlog.controller.brokers import Brokers
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.testing import sim_runtime
+from embedlog.transport import InProcessTransport
 from tests.cluster.conftest import until
 
 STEPS = {
@@ -63,7 +64,7 @@ def test_a_broker_whose_end_is_interrupted_starts_again(
         ]
     ]
     + [("change_disk", RunningBroker, "close"), ("change_disk", Door, "open")]
-    + [("start", Door, "open")],
+    + [("start", Door, "open"), ("first", InProcessTransport, "go_through")],
 )
 @pytest.mark.parametrize("path", [None, "data"])
 def test_an_only_broker_that_is_interrupted_starts_again(
@@ -74,7 +75,8 @@ def test_an_only_broker_that_is_interrupted_starts_again(
         broker = cluster.broker(1)
         with cluster.producer() as producer:
             producer.send("t", b"x").result(10)
-            broker.disk.slow(0)
+            if way != "first":
+                broker.disk.slow(0)
             if way == "start":
                 broker.stop()
             original = getattr(owner, name)
@@ -85,7 +87,12 @@ def test_an_only_broker_that_is_interrupted_starts_again(
 
             monkeypatch.setattr(owner, name, interrupted)
             with pytest.raises(KeyboardInterrupt):
-                broker.disk.fill() if way == "change_disk" else getattr(broker, way)()
+                if way == "change_disk":
+                    broker.disk.fill()
+                else:
+                    getattr(broker, "kill" if way == "first" else way)()
+            if way == "first":
+                broker.kill()
             assert not broker.is_running
             broker.start()
             assert producer.send("t", b"y").result(10).offset == 1
