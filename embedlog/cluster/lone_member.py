@@ -282,6 +282,7 @@ class LoneMember:
         try:
             self._wait_while(lambda: self.door.is_busy)
             self._keep(running)
+            running.sync_appended()
             completely(lambda: _close(running))
             opened = self._open_again(self._runtime.over(self.disk))
             opened.core.interceptor = running.core.interceptor

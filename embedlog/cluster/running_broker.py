@@ -153,7 +153,10 @@ class RunningBroker:
 
     def sync_appended(self) -> None:
         """Sync the records for which producers wait, and answer them."""
-        self.core.replica_manager.to_sync.run_once(0)
+        manager = self.core.replica_manager
+        for partition in list(manager.partitions.values()):
+            if partition.syncs:
+                manager.to_sync.work_now(partition)
 
     def keep_start_offsets(self) -> None:
         """Store where each log begins: at level "memory" nothing else writes that down."""
