@@ -35,6 +35,24 @@ if TYPE_CHECKING:
         def __call__(self, context: Any, request: Request[R], /) -> R | Pending[R]:
             """Return the response, or a pending one."""
 
+    class Link(Protocol):
+        """The way from one transport to the only broker of a cluster: see `Transport`."""
+
+        @property
+        def loses_answers(self) -> bool: ...
+
+        @property
+        def failure_count(self) -> int: ...
+
+        def handle(self, context: Any, request: Request[R]) -> R | Pending[R]:
+            """See `HandleRequest`. The pending may also fail with `Network`."""
+
+        def disk_error(self, topic: str, partition: int, /) -> Exception | None: ...
+
+        def is_ready(self, node_id: int, /) -> bool: ...
+
+        def prepare(self, node_id: int, /) -> int | None: ...
+
     class Writes(Protocol):
         """How requests are written to the network: each at once, or several in one write."""
 
@@ -56,14 +74,12 @@ if TYPE_CHECKING:
         `concurrent` is True if many threads may call the transport side by side. If it is False,
         the caller admits one thread at a time, and only `wake` may be called by any thread.
         `is_driven` is True if other threads also run the duties of `runtime`, and False if only the
-        client's own threads do. `loses_answers` is True if the broker may execute a request whose
-        answer is then lost; it is False if the only broker ends with its clients.
+        client's own threads do.
         """
 
         concurrent: bool
         in_process: bool
         is_driven: bool
-        loses_answers: bool
         is_authority: bool
         """True if answers about the existence of topics and partitions are final: the only broker
         is in this process."""
@@ -75,9 +91,15 @@ if TYPE_CHECKING:
         ends_soon: Callable[[], None] | None
         """Called when a cluster of this process is closed, or its `close` was put off: end the
         running call soon."""
-        disk_error: Callable[[str, int], Exception | None]
-        """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord
-        behind a CORRUPT_MESSAGE; the answer carries only the code. Only in process."""
+
+        def disk_error(self, topic: str, partition: int, /) -> Exception | None:
+            """Return the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord behind a
+            CORRUPT_MESSAGE; the answer carries only the code. Only in process."""
+
+        @property
+        def loses_answers(self) -> bool:
+            """True if the broker may execute a request whose answer is then lost; False if the only
+            broker ends with its clients."""
 
         @property
         def writes(self) -> Writes:
@@ -165,6 +187,10 @@ BOOTSTRAP_NODES = -2
 
 COORDINATOR_NODES = 2**31 - 1
 """Second connections, for requests to a coordinator only, have ids from this id downwards."""
+
+
+RECONNECT_MS = 50
+"""Time between two tries to reach a stopped broker of this process."""
 
 
 class NoWrites:
@@ -265,11 +291,9 @@ class LocalTransport:
 class InProcessTransport(LocalTransport):
     """Hands request objects to the only broker of a cluster, on the caller's thread.
 
-    It has no connection that could break: only a request can fail.
+    It has no connection that could break: only a request can fail. That changes with the first
+    fault that a test injects into the broker: see `go_through`.
     """
-
-    loses_answers = False
-    failure_count = 0
 
     def __init__(
         self,
@@ -289,7 +313,7 @@ class InProcessTransport(LocalTransport):
         super().__init__(make_context, versions, runtime, owner)
         self.is_authority = is_authority
         self._makes_topics = makes_topics
-        self.disk_error = disk_error
+        self._link: Link = _DirectLink(handle, disk_error)
         self._now_ns = runtime.scheduler.now_ns
         self._handle = handle
         self._append_one: AppendOne = append_one or _is_not_there
@@ -371,10 +395,46 @@ class InProcessTransport(LocalTransport):
     def makes_topics(self) -> bool:
         return self._makes_topics()
 
+    @property
+    def loses_answers(self) -> bool:
+        return self._link.loses_answers
+
+    @property
+    def failure_count(self) -> int:
+        return self._link.failure_count
+
+    def disk_error(self, topic: str, partition: int) -> Exception | None:
+        return self._link.disk_error(topic, partition)
+
     def is_ready(self, node_id: int) -> bool:
-        return True
+        return self._link.is_ready(node_id)
 
     def prepare(self, node_id: int) -> int | None:
+        return self._link.prepare(node_id)
+
+    def go_through(self, link: Link) -> None:
+        """From now on make no append without a request, and send every request through `link`."""
+        self._link = link
+        self._handle = link.handle
+        self._append_one = _is_not_there
+
+
+class _DirectLink:
+    """The call of a broker that no test stops or pauses."""
+
+    loses_answers = False
+    failure_count = 0
+
+    def __init__(
+        self, handle: HandleRequest, disk_error: Callable[[str, int], Exception | None]
+    ) -> None:
+        self.handle = handle
+        self.disk_error = disk_error
+
+    def is_ready(self, _node_id: int) -> bool:
+        return True
+
+    def prepare(self, _node_id: int) -> int | None:
         return None
 
 

@@ -136,13 +136,13 @@ INNER_FLOORS = {
         "cluster",
         "several single",
         "handles several_transport",
-        "member",
-        "neighbours",
+        "lone_link member",
+        "lone_member neighbours",
         "shared",
         "presence",
-        "listening",
+        "listening lone_controller",
         "controller_host door running_broker",
-        "controller_log directories faults interception layout metadata_feed",
+        "controller_log directories ending faults interception layout metadata_feed",
     ),
     "embedlog.controller": (
         "controller",
@@ -194,7 +194,7 @@ INNER_FLOORS = {
         "ahead background duty_thread os_file wrapped_files",
         "descriptors pending threads",
         "clock_guard lock_owner locks memory_files",
-        "at_exit clock environment files forks lock_order outer_call randomness",
+        "at_exit clock environment files forks lock_order outer_call randomness running_calls",
     ),
     "embedlog.spark.jobs": (
         "compact",
@@ -680,6 +680,7 @@ def _loads(code: str, tmp_path: Path) -> set[str]:
     return set(done.stdout.split())
 
 
+FAULTS = ("embedlog.cluster.faults", "embedlog.cluster.lone", "embedlog.cluster.door")
 HEAVY = {"numpy", "asyncio", "pyspark", "dataclasses", "typing", "enum", "logging", "re"}
 
 
@@ -697,6 +698,7 @@ def test_a_first_record_in_process_loads_no_numpy_and_no_socket(tmp_path: Path) 
         tmp_path,
     )
     assert not loaded & (HEAVY | {"socket", "selectors", "wire.net"})
+    assert not {each for each in loaded if each.startswith(FAULTS)}
 
 
 @pytest.mark.parametrize("module", ["numpy", "asyncio", "pyspark"])

@@ -42,7 +42,9 @@ LARGE_CLASSES = {
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",
+    "InProcessTransport": "a transport's calls, and the append without a request",
     "LogTasks": "recurring work of a data directory: a method each",
+    "LoneMember": "the life of the only broker, one method a step",
     "Producer": "Kafka's calls; `aio` has the same",
 }
 """Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.context import RequestContext
     from embedlog.broker.directory_keeper import DirectoryKeeper
-    from embedlog.broker.peers import Peers
+    from embedlog.broker.peers import Isolation, Peers
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
@@ -59,6 +59,9 @@ class Broker:
     the log manager and the controller after the broker: `close` ends only the broker's own parts.
     """
 
+    isolation: Isolation | None = None
+    """The faults of the only broker of a cluster; None as long as no test has used one."""
+
     def __init__(
         self,
         runtime: Runtime,
@@ -67,7 +70,9 @@ class Broker:
         controller: Controller,
         *,
         peers: Peers | None = None,
+        is_restart: bool = False,
     ) -> None:
+        """`is_restart`: an only broker ended before, but not the process with its clients."""
         self.runtime = runtime
         self.config = config
         self.log_manager = log_manager
@@ -96,6 +101,7 @@ class Broker:
             log_manager,
             metadata=lambda: self.image,
             send_markers=self._send_markers,
+            is_restart=is_restart,
         )
         self.parked = ParkedFetches()
         """The parked fetch of each connection, to end it if the connection breaks."""
@@ -172,6 +178,16 @@ class Broker:
     @property
     def cluster_id(self) -> str:
         return self.image.cluster_id
+
+    @property
+    def is_hidden(self) -> bool:
+        """True if a test hides the only broker of the cluster from clients."""
+        return self.isolation is not None and self.isolation.is_hidden
+
+    def reaches_controller(self) -> bool:
+        """Return whether the broker can ask the controller now."""
+        way = self.isolation if self.peers is None else self.peers
+        return way is None or way.reaches_controller()
 
     @property
     def serves_consumer_protocol(self) -> bool:
@@ -329,6 +345,6 @@ class Broker:
         self.controller.bump_leader_epochs(partitions, epoch_min)
 
     def _allocate_producer_ids(self, count: int) -> range:
-        if self.peers is not None and not self.peers.reaches_controller():
+        if not self.reaches_controller():
             raise CoordinatorLoadInProgress()
         return self.controller.allocate_producer_ids(count)

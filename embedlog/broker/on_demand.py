@@ -42,13 +42,16 @@ class OnDemandParts:
         *,
         metadata: Callable[[], MetadataImage],
         send_markers: Send,
+        is_restart: bool = False,
     ) -> None:
+        """`is_restart`: see `Broker`."""
         self._runtime = runtime
         self._config = config
         self._replica_manager = replica_manager
         self._log_manager = log_manager
         self._metadata = metadata
         self._send_markers = send_markers
+        self._is_restart = is_restart
         self._lock = ranked_lock(Rank.BROKER)
         self.fetch_sessions: FetchSessions | None = None
         self.group_coordinator: GroupCoordinator | None = None
@@ -83,7 +86,10 @@ class OnDemandParts:
 
         with self._lock:
             if self.group_coordinator is None:
-                self.group_coordinator = GroupCoordinator(*self._parts())
+                made = GroupCoordinator(*self._parts())
+                if self._is_restart:
+                    made.runtime.first_loads.expect(())  # the members in this process still run
+                self.group_coordinator = made
             return self.group_coordinator
 
     def make_transaction_coordinator(self) -> TransactionCoordinator:

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+class Isolation(Protocol):
+    """What a test has taken away from the only broker of a cluster."""
+
+    is_hidden: bool
+    """True if metadata for clients leaves the broker out."""
+
+    def reaches_controller(self) -> bool:
+        """Return whether the broker may ask its controller now."""
+
+
 class Peers(Membership, Protocol):
     """The other brokers and the controller, as one broker sees them; see `embedlog.cluster`."""
 

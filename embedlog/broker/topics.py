@@ -67,7 +67,7 @@ def _node_at(peers: Peers, context: RequestContext, known: BrokerImage) -> Broke
 def live_nodes(broker: Broker, context: RequestContext) -> list[BrokerEndpoint]:
     """Return the endpoint of every live broker, by number."""
     if broker.peers is None:
-        return [this_node(broker, context)]
+        return [] if broker.is_hidden else [this_node(broker, context)]
     found = [node(broker, context, node_id) for node_id in sorted(broker.image.brokers)]
     return [each for each in found if each is not None]
 
@@ -123,7 +123,7 @@ def create_missing_later(broker: Broker, names: Iterable[str]) -> None:
 
 def create_missing(broker: Broker, names: Iterable[str]) -> None:
     """Create the missing topics of a client's request. Skip a topic that cannot be created."""
-    if broker.peers is not None and not broker.peers.reaches_controller():
+    if not broker.reaches_controller():
         return
     existing = broker.image.topics_by_name
     wanted = [
@@ -140,7 +140,7 @@ def ensure_internal_topic(broker: Broker, name: str) -> bool:
     assert name in INTERNAL_TOPICS, name
     if name in broker.image.topics_by_name:
         return True
-    if broker.peers is not None and not broker.peers.reaches_controller():
+    if not broker.reaches_controller():
         return False
     topic = _automatic(name, broker.image, broker.config)
     made = broker.controller.create_topics([topic])[name]

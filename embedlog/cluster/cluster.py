@@ -228,36 +228,32 @@ class Cluster:
         return self._brokers.brokers()
 
     def partition(self, topic: str, partition: int) -> ClusterPartition:
-        """Return a handle of a partition of several brokers: its leader, replicas and moves.
+        """Return a handle of a partition: its leader, replicas, offsets and moves."""
+        brokers = self._brokers
+        if isinstance(brokers, Single):
+            from embedlog.cluster.handles.lone_partition import LonePartition
 
-        Raises:
-            ConfigError: there is one broker.
-        """
+            return LonePartition(brokers.member(), topic, partition)
         from embedlog.cluster.handles.cluster_partition import ClusterPartition
 
-        several = self._several("partition")
-        return ClusterPartition(several.host, several.members, topic, partition)
+        return ClusterPartition(brokers.host, brokers.members, topic, partition)
 
     @property
     def network(self) -> ClusterNetwork:
-        """The links between several brokers, to cut and to slow down.
-
-        Raises:
-            ConfigError: there is one broker.
-        """
-        return self._several("network").network
+        """The links between brokers and the controller, to cut and to slow down."""
+        brokers = self._brokers
+        return (brokers.member() if isinstance(brokers, Single) else brokers).network
 
     @property
     def controller(self) -> ClusterController:
-        """A handle of the controller of several brokers, to stop and start it.
-
-        Raises:
-            ConfigError: there is one broker.
-        """
+        """A handle of the controller, to stop and start it."""
         from embedlog.cluster.handles.cluster_controller import ClusterController
 
-        several = self._several("controller")
-        return ClusterController(several.host, several.try_again)
+        brokers = self._brokers
+        if isinstance(brokers, Single):
+            member = brokers.member()
+            return ClusterController(member.controller, member.door.try_again)
+        return ClusterController(brokers.host, brokers.try_again)
 
     @outer
     def add_broker(self, node_id: int | None = None, *, rack: str | None = None) -> BrokerNode:
@@ -398,9 +394,12 @@ class Cluster:
 
     def _ask(self, request: Request[R]) -> R:
         """Send a request through the brokers' door, and return the answer."""
+        from embedlog.errors import Network
         from embedlog.transport import ANY_NODE
 
         transport = self._connect(appends=False)  # loading Produce would take 1 ms
+        if not transport.is_ready(ANY_NODE):
+            raise Network("no broker runs, or all are paused")
         pending = transport.send(ANY_NODE, request)
         while not pending.done():
             transport.wait(pending, None)
@@ -572,7 +571,10 @@ class Cluster:
         several = f", {count} brokers" if count > 1 else ""
         addresses = "".join(f", {each}" for each in self._brokers.addresses)
         is_nested = get_ident() in INSIDE
-        topics = "" if is_nested else f", {len(self.topics)} topics"
+        is_silent = is_nested or not any(
+            each.is_running and not each.is_paused for each in self.brokers
+        )
+        topics = "" if is_silent else f", {len(self.topics)} topics"
         return f"<Cluster {where}{several}{topics}{addresses}>"
 
 
@@ -597,9 +599,9 @@ def open(
     without. `cluster_id` names a new cluster; an existing cluster must have that id. Settings that
     do not exist, or that embedlog does not use, cause a warning.
 
-    `brokers` is the number of brokers, by default 1. Each has a directory of its own below `path`,
-    and its rack from `racks`. They replicate, elect leaders and fail like the brokers of a real
-    cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`.
+    `brokers` is the number of brokers, by default 1. Several have a directory each below `path`,
+    and their racks from `racks`. They replicate, elect leaders and fail like the brokers of a real
+    cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`. One broker fails too.
 
     `log_dirs` are further directories, on other disks (Kafka's log.dirs). Each log lies in one of
     the directories; several brokers have subdirectories in each. A directory that fails, or is left

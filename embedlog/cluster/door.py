@@ -10,6 +10,8 @@ Requests that only the controller can serve also wait while the controller canno
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 from embedlog import errors
 from embedlog.cluster.faults.slow_disk import WRITING, SlowDisk
 from embedlog.runtime.pending import Pending
@@ -58,10 +60,27 @@ class Door:
         """Answers that clients wait for."""
         self._held: list[Callable[[], None]] = []
         """Actions to run when the broker resumes or can reach the controller."""
+        self._inside: list[int] = []
+        """The threads that are in the broker with a request, once for each request."""
+
+    @property
+    def is_open(self) -> bool:
+        """True from `open` to `close`, also during a pause."""
+        return self._core is not None
 
     def open(self, core: Broker) -> None:
         """Let requests through to the started broker."""
         self._core = core
+
+    def refuse(self) -> None:
+        """Let no new request in; answers still come back until `close`."""
+        self._core = None
+
+    @property
+    def is_busy(self) -> bool:
+        """True if another thread is in the broker with a request."""
+        me = get_ident()
+        return any(each != me for each in self._inside.copy())
 
     def close(self) -> None:
         """Break all connections: the broker is gone."""
@@ -101,10 +120,15 @@ class Door:
         return self._handled(context, request)
 
     def _handled(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-        core = self._core
-        if core is None or self.is_paused:
-            return self.handle(context, request)
-        answer = core.handle(context, request)
+        me = get_ident()
+        self._inside.append(me)
+        try:
+            core = self._core
+            if core is None or self.is_paused:
+                return self.handle(context, request)
+            answer = core.handle(context, request)
+        finally:
+            self._inside.remove(me)
         if type(answer) is Pending:
             # Only answers in process are tracked: a network client sees its connection break.
             return self._watched(answer, is_tracked=context.connection is None)

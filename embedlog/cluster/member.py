@@ -7,9 +7,10 @@ once, as from a broken connection, and of a pause when the broker's session has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from embedlog.cluster.door import Door
+from embedlog.cluster.ending import completely
 from embedlog.cluster.faults.disk import Disk
 from embedlog.cluster.faults.network import CONTROLLER
 from embedlog.cluster.listening import Listening
@@ -21,7 +22,7 @@ from embedlog.cluster.shared import Shared
 from embedlog.config.broker_config import BrokerConfig
 from embedlog.controller.controller import Controller
 from embedlog.controller.metadata import MetadataDelta
-from embedlog.errors import IllegalState
+from embedlog.errors import ConfigError, IllegalState
 
 
 class ClusterMember:
@@ -43,6 +44,7 @@ class ClusterMember:
         """The further log directories."""
         self.disk = Disk(shared.runtime.files)
         self._is_starting = False
+        self._starts_paused = False
         self.door = Door(node_id, self._reaches_controller, shared.runtime)
         self.listening = Listening(self.door)
         self.presence = Presence(node_id, config, self.door, self.listening, self._give_up)
@@ -133,10 +135,14 @@ class ClusterMember:
         if controller is not None:
             controller.brokers.unfence(self.node_id, self.neighbours.broker_epoch)
         self._shared.runtime.scheduler.add(self)
+        if self._starts_paused:
+            self.pause()
 
     def stop(self) -> None:
-        """Hand leadership over, then close."""
-        running = self._require_running()
+        """Hand leadership over, then close. A broker that is down stays down."""
+        running = self.running
+        if running is None:
+            return
         self.presence.left_ms = self._shared.runtime.clock.monotonic_ms()
         controller = self._listening_controller()
         if controller is not None:
@@ -174,7 +180,7 @@ class ClusterMember:
             with self.disk.spared():
                 running.abandon(loses_unsynced=lose_unsynced)
 
-        _completely(end)
+        completely(end)
 
     def begin_close(self) -> None:
         """Serve no more requests: the whole cluster is about to be closed."""
@@ -188,12 +194,15 @@ class ClusterMember:
             self._close(running)
 
     def pause(self) -> None:
-        """Neither receive nor send anything until `resume`."""
-        self._require_running()
+        """Neither receive nor send anything until `resume`. A broker that is down starts paused."""
+        self._starts_paused = self.running is None
+        if self._starts_paused:
+            return
         self._shared.network.freeze(self.node_id)
         self.door.pause()
 
     def resume(self) -> None:
+        self._starts_paused = False
         self._shared.network.thaw(self.node_id)
         self.door.resume()
         self.try_again()
@@ -218,7 +227,7 @@ class ClusterMember:
             self.listening.close()
             running.close()
 
-        _completely(end)
+        completely(end)
 
     def _vanish(self) -> None:
         self._shared.runtime.scheduler.remove(self)
@@ -231,6 +240,39 @@ class ClusterMember:
         if self.running is None:
             raise IllegalState(f"broker {self.node_id} does not run")
         return self.running
+
+    # Handles
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Paths of the log directories; the first has the metadata."""
+        return self.directory, *self.log_dirs
+
+    @property
+    def is_paused(self) -> bool:
+        return self.door.is_paused
+
+    def set_hidden(self, *, is_hidden: bool) -> None:
+        self.presence.is_hidden = is_hidden
+
+    def hold_metadata(self) -> None:
+        self.feed.is_held = True
+
+    def release_metadata(self) -> None:
+        self.feed.is_held = False
+        self.feed.deliver()
+
+    def swap_address(self, other: object) -> None:
+        """Exchange the addresses of two brokers. Raises ConfigError if one has no address."""
+        if not isinstance(other, ClusterMember):
+            raise ConfigError("an address can only be swapped with another broker of the cluster")
+        self.listening.swap(other.listening)
+
+    def slow_disk(self, delay_ms: int) -> None:
+        self.door.slow_disk.delay_ms = delay_ms
+
+    def faulty_disk(self) -> Disk:
+        return self.disk
 
     # The controller
 
@@ -271,16 +313,3 @@ class ClusterMember:
         running = self.running
         if running is not None and delta.image.end_offset > running.core.image.end_offset:
             running.core.changed(delta)
-
-
-def _completely(end: Callable[[], None]) -> None:
-    """Call `end`, and once more if Ctrl-C interrupts it.
-
-    A broker that has ended only in part would keep the locks of its directories, and could not be
-    started again. Requires: `end` may be called twice.
-    """
-    try:
-        end()
-    except (KeyboardInterrupt, SystemExit):
-        end()
-        raise

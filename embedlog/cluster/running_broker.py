@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.directory.meta_properties import MetaProperties
 
@@ -45,11 +46,13 @@ class RunningBroker:
         waits_for_committer: bool = True,
         controller: Controller | None = None,
         peers: Peers | None = None,
+        is_restart: bool = False,
     ) -> None:
         """Lock `directory` and the further `log_dirs`, and open their logs.
 
         `on_disk`: the directories lie in the file system, where other processes see them.
-        `waits_for_committer`: wait a moment if a Spark committer holds the directory.
+        `waits_for_committer`: wait a moment if a Spark committer holds the directory. `is_restart`:
+        see `Broker`.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -72,7 +75,9 @@ class RunningBroker:
                 properties.cluster_id = controller.image.cluster_id
                 meta_properties.write(runtime, directory, config.node_id, properties, sync=on_disk)
             opener.identify(self.log_manager, controller.image)
-            self.core = Broker(runtime, config, self.log_manager, controller, peers=peers)
+            self.core = Broker(
+                runtime, config, self.log_manager, controller, peers=peers, is_restart=is_restart
+            )
             """The request door, `Broker.handle`."""
             if is_alone:
                 controller.on_change = self.core.changed
@@ -146,6 +151,18 @@ class RunningBroker:
             freed += step
         return freed
 
+    def sync_appended(self) -> None:
+        """Sync the records for which producers wait, and answer them."""
+        manager = self.core.replica_manager
+        for partition in list(manager.partitions.values()):
+            if partition.syncs:
+                manager.to_sync.work_now(partition)
+
+    def keep_start_offsets(self) -> None:
+        """Store where each log begins: at level "memory" nothing else writes that down."""
+        for manager in self.log_manager.managers:
+            manager.checkpoints.write_positions(also_volatile=True)
+
     def close(self) -> None:
         """Answer waiting requests, write buffered state, release the directories."""
         if self._is_single:
@@ -163,11 +180,15 @@ class RunningBroker:
 
         `loses_unsynced`: end like a machine that lost power.
         """
+        if self._is_single:
+            self.controller.on_change = _ignore
         if self.log_manager.keeper is not None:
             self.log_manager.keeper.close()
         if self.commit_inbox is not None:
             self.commit_inbox.close()
         self.core.close(syncs=False)
+        if self._is_single and loses_unsynced:
+            _keep_metadata(self.log_manager)
         self.log_manager.abandon(loses_unsynced=loses_unsynced)
 
 
@@ -176,6 +197,15 @@ def _open_commit_inbox(core: Broker) -> CommitInbox:
     from embedlog.broker.commits.inbox import CommitInbox
 
     return CommitInbox(core)
+
+
+def _keep_metadata(log_manager: DataDirectories) -> None:
+    """Sync the metadata log, which in memory is never synced: topics survive a loss of power."""
+    from embedlog.controller.metadata_log import METADATA_PARTITION
+
+    log = log_manager.first.get(METADATA_PARTITION)
+    if log is not None and log.failure is None:
+        log.durability.flush()
 
 
 def _ignore(_delta: MetadataDelta) -> None:

@@ -136,10 +136,11 @@ class Several:
     def _handle(self, member: ClusterMember) -> BrokerNode:
         return BrokerNode(
             member.node_id,
-            lambda: member.running,
+            lambda: member,
             self.connect_to,
             rack=member.rack,
-            member=member,
+            address=lambda: member.listening.address,
+            member=lambda: member,
         )
 
     def broker(self, node_id: int | None) -> BrokerNode:

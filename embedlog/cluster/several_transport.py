@@ -8,7 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.errors import ClosedError, KafkaError
 from embedlog.runtime.pending import Pending
-from embedlog.transport import LocalTransport
+from embedlog.transport import RECONNECT_MS, LocalTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from embedlog.cluster.member import ClusterMember
     from embedlog.runtime import Runtime
     from wire.schema import R, Request
-
-
-_RECONNECT_MS = 50
 
 
 class SeveralTransport(LocalTransport):
@@ -126,4 +123,4 @@ class SeveralTransport(LocalTransport):
         if self.is_ready(node_id):
             return None
         self.failure_count += 1
-        return _RECONNECT_MS
+        return RECONNECT_MS

@@ -61,6 +61,10 @@ class PartitionDuty:
         if not self._works:
             self._scheduler.notify(self, _RETRY_MS)
 
+    def work_now(self, partition: Partition) -> None:
+        """Work on a partition in this call, also if another thread is about to."""
+        self._work(partition)
+
     def run_once(self, _now_ms: int) -> int | None:
         if not self._left and not self._again:
             return None

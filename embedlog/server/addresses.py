@@ -19,9 +19,11 @@ from embedlog.server.service import BrokerService
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from socket import socket
     from typing import Any
 
     from embedlog.broker.broker import Broker
+    from embedlog.broker.listeners import Wrap
     from embedlog.config import BrokerConfig
     from embedlog.runtime.threads import Thread
     from embedlog.server.service import RequestHandler
@@ -43,24 +45,38 @@ class ServedAddress:
     def __init__(
         self,
         broker: Broker,
-        listener: Listener,
-        endpoint: tuple[str, str, int],
-        closed: Callable[[], None],
+        door: RequestHandler,
+        listen: Callable[[Broker, RequestHandler, int, Wrap], tuple[BrokerService, Listener]],
+        port: int,
+        advertised: tuple[str, int],
     ) -> None:
-        """`closed` is called when the address is no longer served."""
+        """Open the address. `listen(broker, door, port, wrap)` makes its listener.
+
+        See `BrokerService` for `door` and `advertised`, `Listener` for `wrap`.
+        """
         self._broker = broker
-        self._closed = closed
-        self._listener = listener
-        self._endpoint = endpoint
+        self._listen = listen
+        self._service, self._listener = listen(broker, door, port, self.wrapped)
+        host, port = self._listener.address
+        self._endpoint = (LISTENER_NAME, advertised[0] or host, advertised[1] or port)
         self._thread: Thread | None = None
         self._thread_id = 0
-        self.address = _joined(*listener.address)
+        self.address = _joined(host, port)
         self.is_closed = False
-        broker.endpoints.append(endpoint)
+        self._is_suspended = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._broker.endpoints.append(self._endpoint)
         self._note_addresses()
         _log.info("listening on %s", self.address)
-        self._resign = broker.runtime.scheduler.on_notify(listener.wake)
-        broker.listeners.cuts.append(listener.cut)
+        self._resign = self._broker.runtime.scheduler.on_notify(self._listener.wake)
+        self._broker.listeners.cuts.append(self._listener.cut)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The host and port."""
+        return self._listener.address
 
     def run(self) -> None:
         self._thread_id = get_ident()
@@ -74,7 +90,7 @@ class ServedAddress:
         return self._listener.connection_count
 
     def start(self) -> None:
-        name = f"embedlog-listener-{self._listener.address[1]}"
+        name = f"embedlog-listener-{self.place[1]}"
         self._thread = self._broker.runtime.scheduler.start_thread(self.run, name)
 
     @property
@@ -85,19 +101,62 @@ class ServedAddress:
         self._listener.stop()
 
     def close(self) -> None:
+        self.is_closed = True
+        if not self._is_suspended:
+            self._end()
+
+    def suspend(self) -> None:
+        """Break every connection and free the port, until `resume`."""
+        self._is_suspended = True
+        self._end()
+
+    def _end(self) -> None:
         if self._thread is None:
             self._listener.close()
             self._give_back()
             return
         self._listener.stop()
+        self._join()
+
+    def _join(self) -> None:
         # The garbage collector may close a forgotten cluster in any thread, even in the thread of
         # this address, which cannot join itself.
-        if self._thread_id != get_ident():
+        if self._thread is not None and self._thread_id != get_ident():
             self._thread.join(_JOIN_TIMEOUT_MS)
 
+    def resume(self, broker: Broker, door: RequestHandler) -> None:
+        """Serve a broker that has started again, at the same port and in a new thread.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        self._join()  # a suspension in this address's own thread did not wait for its end
+        try:
+            service, listener = self._listen(broker, door, self.place[1], self.wrapped)
+        except OSError as error:
+            error.filename = self.address
+            raise
+        self._broker, self._service, self._listener = broker, service, listener
+        self._thread, self._thread_id, self._is_suspended = None, 0, False
+        self._begin()
+        self.start()
+
+    def wrapped(self, sock: socket) -> socket:
+        """Return the socket to use in place of a newly accepted one: see `Listeners`."""
+        return self._broker.listeners.wrapped(sock)
+
+    def lead_to(self, broker: Broker, door: RequestHandler) -> None:
+        """Pass requests to `door`, and serve `broker`; the connections stay."""
+        if broker is not self._broker:
+            broker.endpoints.append(self._endpoint)
+            broker.listeners.cuts.append(self._listener.cut)
+            self._broker = broker
+            self._note_addresses()
+        self._service.lead_to(broker, door)
+
     def _give_back(self) -> None:
-        self.is_closed = True
-        self._closed()
+        self.is_closed = self.is_closed or not self._is_suspended
+        self._service.close()
         self._resign()
         if self._listener.cut in self._broker.listeners.cuts:
             self._broker.listeners.cuts.remove(self._listener.cut)
@@ -137,28 +196,33 @@ class BrokerListener:
         self._owner = owner
         advertised = advertised_address(broker.config, host)
         reports = Reports(_log)
-        service = BrokerService(broker, advertised, reports, has_thread=True, door=door)
-        try:
-            listener = Listener(
+
+        def open_at(
+            broker: Broker, door: RequestHandler, port: int, wrap: Wrap
+        ) -> tuple[BrokerService, Listener]:
+            service = BrokerService(broker, advertised, reports, has_thread=True, door=door)
+            limits, allows = limits_from(broker.config), allow_remote_plaintext
+            return service, Listener(
                 service,
                 host,
                 port,
-                limits=limits_from(broker.config),
-                allow_remote=allow_remote_plaintext,
+                limits=limits,
+                allow_remote=allows,
                 reports=reports,
-                wrap=broker.listeners.wrapped,
+                wrap=wrap,
             )
+
+        try:
+            self.served = ServedAddress(broker, door or broker, open_at, port, advertised)
+            """The address and its thread, which may outlive this object."""
         except RemoteAddress as refused:
             raise ConfigError(
                 f"{refused} can be reached from other machines, and there is neither encryption "
                 "nor a password; to allow it: allow_remote_plaintext=True, --allow-remote-plaintext"
             ) from None
-        self.host, self.port = listener.address
+        self.host, self.port = self.served.place
         self.advertised = (advertised[0], advertised[1] or self.port)
         """The address that clients get; a host of "" stands for the host of their connection."""
-        endpoint = (LISTENER_NAME, advertised[0] or self.host, self.advertised[1])
-        self.served = ServedAddress(broker, listener, endpoint, service.close)
-        """The address and its thread, which may outlive this object."""
         self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
 
     @property

@@ -95,6 +95,10 @@ class BrokerService:
         self._heavy: HeavyRequests | None = None
         self._has_thread = has_thread
 
+    def lead_to(self, broker: Broker, door: RequestHandler) -> None:
+        """Serve this broker, through this door, from the next request on."""
+        self._broker, self._door = broker, door
+
     def connected(self, connection: Connection) -> None:
         host, port = self._advertised
         # One context for all requests of the connection, because only one is in flight at a time.

@@ -69,6 +69,33 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield cluster
 
 
+@pytest.mark.parametrize("has_faults", [False, True])
+def test_handles_of_an_only_broker_refuse(cluster: embedlog.Cluster, has_faults: bool) -> None:
+    broker, listener = cluster.broker(1), cluster.listen("127.0.0.1", 0)
+    if has_faults:
+        broker.disk.slow(0)
+    disk = broker.disk
+
+    def child() -> None:
+        _refused(
+            broker.kill,
+            broker.stop,
+            broker.pause,
+            broker.hide,
+            disk.fill,
+            lambda: disk.slow(5),
+            lambda: broker.core,
+            lambda: broker.is_running,
+            lambda: broker.address,
+        )
+
+    assert _in_child(child) == ""
+    broker.kill()
+    broker.start()
+    with embedlog.Producer(listener.address) as producer:
+        producer.send("events", b"a").result(30)
+
+
 def test_every_inherited_object_of_the_cluster_refuses(cluster: embedlog.Cluster) -> None:
     with (
         cluster.producer() as producer,

@@ -372,14 +372,6 @@ def test_a_stopped_broker_refuses_calls_clearly(cluster: Cluster) -> None:
     assert node.is_running
 
 
-def test_one_broker_cannot_fail() -> None:
-    with Cluster() as cluster:
-        with pytest.raises(ConfigError, match="brokers=2"):
-            cluster.broker().kill()
-        with pytest.raises(ConfigError, match="brokers=2"):
-            _ = cluster.network
-
-
 @pytest.mark.parametrize(
     ("brokers", "racks"), [(0, ()), (3, ("a",)), (1, ("a",)), (None, ("a",)), (3, "abc")]
 )

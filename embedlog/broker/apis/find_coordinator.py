@@ -101,7 +101,7 @@ def _find(
 
 def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> BrokerEndpoint | None:
     if broker.peers is None:
-        return topics.this_node(broker, context)
+        return None if broker.is_hidden else topics.this_node(broker, context)
     known = broker.image.topics_by_name.get(topic)
     if known is None:
         return None

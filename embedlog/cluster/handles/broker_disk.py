@@ -7,6 +7,7 @@ from embedlog.runtime.outer_call import outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.cluster.lone_member import LoneMember
     from embedlog.cluster.member import ClusterMember
 
 
@@ -15,18 +16,18 @@ class BrokerDisk:
 
     __slots__ = ("_member",)
 
-    def __init__(self, member: ClusterMember) -> None:
+    def __init__(self, member: ClusterMember | LoneMember) -> None:
         self._member = member
 
     @property
     def directories(self) -> tuple[str, ...]:
         """Paths of the broker's log directories; the first has the metadata."""
-        return self._member.directory, *self._member.log_dirs
+        return self._member.directories
 
     @outer
     def fill(self) -> None:
         """Fill the disk: the broker takes no more records until `free`."""
-        self._member.disk.is_full = True
+        self._member.faulty_disk().is_full = True
 
     @outer
     def free(self) -> None:
@@ -44,21 +45,21 @@ class BrokerDisk:
         """
         if not isinstance(delay_ms, int) or delay_ms < 0:
             raise ConfigError(f"slow({delay_ms!r}): expected milliseconds, 0 or more")
-        self._member.door.slow_disk.delay_ms = delay_ms
+        self._member.slow_disk(delay_ms)
 
     @outer
     def fail(self, directory: str) -> None:
         """Make every file call in a log directory fail with EIO until `repair`.
 
-        The directory is offline until the broker restarts, as in Kafka. A broker that loses its
-        first directory ends.
+        The directory is offline until the broker restarts, as in Kafka. One of several brokers that
+        loses its first directory ends. The only broker stays, and its logs refuse records.
 
         Raises:
             ConfigError: `directory` is not in `directories`.
         """
         if directory not in self.directories:
             raise ConfigError(f"{directory!r} is none of {', '.join(self.directories)}")
-        self._member.disk.failing.add(directory)
+        self._member.faulty_disk().failing.add(directory)
 
     @outer
     def repair(self) -> None:

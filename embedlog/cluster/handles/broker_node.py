@@ -2,73 +2,81 @@
 
 from __future__ import annotations
 
-from embedlog.errors import ClosedError, ConfigError
+from embedlog.errors import ClosedError
 from embedlog.runtime.outer_call import outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from embedlog.broker.broker import Broker
     from embedlog.cluster.handles.broker_disk import BrokerDisk
+    from embedlog.cluster.lone_member import LoneMember
     from embedlog.cluster.member import ClusterMember
     from embedlog.cluster.running_broker import RunningBroker
     from embedlog.transport import Transport
 
     Connect = Callable[[int, str | None, object], Transport]
 
+    class State(Protocol):
+        """The state of a broker."""
+
+        @property
+        def running(self) -> RunningBroker | None:
+            """The broker while it runs."""
+
+        @property
+        def is_paused(self) -> bool: ...
+
 
 class BrokerNode:
     """One broker of a cluster. `Cluster.broker` returns the handle.
 
-    Faults need a cluster of several brokers.
-
     >>> import embedlog
-    >>> with embedlog.open(brokers=3) as cluster:
-    ...     cluster.broker(2).kill()
-    ...     cluster.broker(2).is_running
+    >>> with embedlog.open() as cluster:
+    ...     cluster.broker().kill()
+    ...     cluster.broker().is_running
     False
     """
 
-    __slots__ = ("_connect", "_optional_member", "_running", "node_id", "rack")
+    __slots__ = ("_address", "_connect", "_member", "_state", "node_id", "rack")
 
     def __init__(
         self,
         node_id: int,
-        running: Callable[[], RunningBroker | None],
+        state: Callable[[], State],
         connect: Connect,
         *,
         rack: str | None,
-        member: ClusterMember | None = None,
+        address: Callable[[], str | None],
+        member: Callable[[], ClusterMember | LoneMember],
     ) -> None:
-        """`running()` returns the broker while it runs. `connect(node_id, client_id, owner)` makes
-        a transport to it. `member` is None for a single broker.
-        """
+        """`connect(node_id, client_id, owner)` makes a transport to the broker. `member()` takes
+        the faults."""
         self.node_id = node_id
         """The broker's number, node.id."""
         self.rack = rack
         """The setting broker.rack; None if it is not set."""
-        self._running = running
+        self._state = state
         self._connect = connect
-        self._optional_member = member
+        self._address = address
+        self._member = member
 
     @property
     def is_running(self) -> bool:
         """False after `stop` or `kill`, until `start`. A paused broker is running."""
-        return self._running() is not None
+        return self._state().running is not None
 
     @property
     def is_paused(self) -> bool:
         """True between `pause` and `resume`."""
-        return self._optional_member is not None and self._optional_member.door.is_paused
+        return self._state().is_paused
 
     @property
     def address(self) -> str | None:
         """`host:port` of its listener, also while the broker is down; None without a listener."""
-        if self._optional_member is not None:
-            return self._optional_member.listening.address
-        endpoints = self.core.endpoints
-        return f"{endpoints[0][1]}:{endpoints[0][2]}" if endpoints else None
+        return self._address()
 
     @property
     def core(self) -> Broker:
@@ -77,7 +85,7 @@ class BrokerNode:
         Raises:
             ClosedError: the broker does not run.
         """
-        running = self._running()
+        running = self._state().running
         if running is None:
             raise ClosedError(f"broker {self.node_id} does not run")
         return running.core
@@ -86,15 +94,6 @@ class BrokerNode:
     def connect(self, client_id: str | None = None) -> Transport:
         """Return a transport to this broker alone: see `Cluster.connect`."""
         return self._connect(self.node_id, client_id, self)
-
-    @property
-    def _member(self) -> ClusterMember:
-        if self._optional_member is None:
-            raise ConfigError(
-                "faults need several brokers (stop, kill, pause, hide, disk, metadata): open with "
-                "brokers=2 or more; the only broker of a cluster is the controller too"
-            )
-        return self._optional_member
 
     # Faults
 
@@ -105,78 +104,76 @@ class BrokerNode:
         Raises:
             IllegalState: the broker runs, or the controller cannot be reached.
         """
-        self._member.start()
+        self._member().start()
 
     @outer
     def stop(self) -> None:
-        """Stop the broker cleanly: other brokers lead before it goes.
-
-        Raises:
-            IllegalState: the broker does not run.
-        """
-        self._member.stop()
+        """Stop the broker cleanly: other brokers lead before it goes. A broker that is down stays
+        down."""
+        self._member().stop()
 
     @outer
     def kill(self, *, lose_unsynced: bool = False) -> None:
         """End the broker as SIGKILL does, or with `lose_unsynced` as a loss of power does.
 
         After a restart the broker has everything that it had written, or only the data that was
-        synced to disk. The controller learns of the kill at once.
+        synced to disk. The controller learns of the kill at once. The only broker of a cluster
+        takes the controller down with it.
 
         Raises:
             IllegalState: the broker does not run.
         """
-        self._member.kill(lose_unsynced=lose_unsynced)
+        self._member().kill(lose_unsynced=lose_unsynced)
 
     @outer
     def pause(self) -> None:
         """Stop the broker from receiving and sending, as SIGSTOP does.
 
-        The controller fences the broker after broker.session.timeout.ms.
-
-        Raises:
-            IllegalState: the broker does not run.
+        A broker that is down starts paused. The controller fences one of several brokers after
+        broker.session.timeout.ms.
         """
-        self._member.pause()
+        self._member().pause()
 
     @outer
     def resume(self) -> None:
         """End a pause. The broker continues and does not know how long the pause took."""
-        self._member.resume()
+        self._member().resume()
 
     @property
     def disk(self) -> BrokerDisk:
         """Faults of the broker's disk."""
         from embedlog.cluster.handles.broker_disk import BrokerDisk
 
-        return BrokerDisk(self._member)
+        return BrokerDisk(self._member())
 
     @outer
     def swap_address(self, other: BrokerNode) -> None:
         """Let the two brokers listen at each other's address, as after a move to other machines.
 
         Raises:
-            ConfigError: a broker has no listener.
+            ConfigError: a broker has no listener, or the cluster has only one broker.
         """
-        self._member.listening.swap(other._member.listening)
+        self._member().swap_address(other._member())
 
+    @outer
     def hide(self) -> None:
         """Leave the broker out of metadata for clients. It still serves connected clients."""
-        self._member.presence.is_hidden = True
+        self._member().set_hidden(is_hidden=True)
 
+    @outer
     def show(self) -> None:
         """End `hide`."""
-        self._member.presence.is_hidden = False
+        self._member().set_hidden(is_hidden=False)
 
+    @outer
     def hold_metadata(self) -> None:
         """Keep metadata changes from the broker until `release_metadata`."""
-        self._member.feed.is_held = True
+        self._member().hold_metadata()
 
     @outer
     def release_metadata(self) -> None:
         """Deliver the metadata changes that the broker missed, in order."""
-        self._member.feed.is_held = False
-        self._member.feed.deliver()
+        self._member().release_metadata()
 
     def __repr__(self) -> str:
         state = "paused" if self.is_paused else "running" if self.is_running else "down"

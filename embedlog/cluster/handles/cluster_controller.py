@@ -1,4 +1,4 @@
-"""`ClusterController`: a test's handle of the controller of several brokers."""
+"""`ClusterController`: a test's handle of the controller."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.cluster.controller_host import ControllerHost
+    from embedlog.cluster.lone_controller import LoneController
     from embedlog.controller.controller import Controller
 
 
@@ -16,12 +17,15 @@ class ClusterController:
     """The controller. `Cluster.controller` returns the handle.
 
     While the controller is stopped, brokers append and replicate, but no leader or in-sync set
-    changes. Requests that only the controller can serve wait.
+    changes. Requests that only the controller can serve wait. The only broker of a cluster contains
+    the controller, which ends and starts with the broker.
     """
 
     __slots__ = ("_host", "_try_again")
 
-    def __init__(self, host: ControllerHost, try_again: Callable[[], None]) -> None:
+    def __init__(
+        self, host: ControllerHost | LoneController, try_again: Callable[[], None]
+    ) -> None:
         """`try_again` delivers requests that waited while the controller was stopped."""
         self._host = host
         self._try_again = try_again

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from embedlog.cluster.controller_host import ControllerHost
+    from embedlog.cluster.lone_controller import LoneController
+    from embedlog.cluster.lone_member import LoneMember
     from embedlog.cluster.member import ClusterMember
     from embedlog.controller.metadata import PartitionImage
     from embedlog.replication.fetcher.fetchers import Fetchers
@@ -33,8 +35,8 @@ class ClusterPartition:
 
     def __init__(
         self,
-        host: ControllerHost,
-        members: Mapping[int, ClusterMember],
+        host: ControllerHost | LoneController,
+        members: Mapping[int, ClusterMember] | Mapping[int, LoneMember],
         topic: str,
         partition: int,
     ) -> None:

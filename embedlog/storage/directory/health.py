@@ -31,7 +31,10 @@ def degradations(
     found = [*_of_logs(logs), *_of_tasks(owned.path, tasks)]
     for opened in list(opener.found.values()):
         found += opened
-    found += _refused(owned.files, owned.path)
+    try:
+        found += _refused(owned.files, owned.path)
+    except OSError as why:  # the disk of the whole directory fails
+        found.append(Degradation(kinds.OFFLINE, owned.path, since_ms=-1, reason=str(why)))
     for topic_partition, (since_ms, error) in list(opener.unreachable.items()):
         reason, subject = str(error), str(topic_partition)
         found.append(Degradation(kinds.UNREACHABLE, subject, since_ms=since_ms, reason=reason))

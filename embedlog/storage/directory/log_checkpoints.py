@@ -52,9 +52,12 @@ class LogCheckpoints:
         with self._lock:
             self._checkpoints.note_salvage(topic_partition, end_offset)
 
-    def write_positions(self) -> bool:
-        """Store every log's synced offset and start offset; return False if nothing is new."""
-        if self._is_volatile:
+    def write_positions(self, *, also_volatile: bool = False) -> bool:
+        """Store every log's synced offset and start offset; return False if nothing is new.
+
+        `also_volatile`: also in a directory whose files end with the process.
+        """
+        if self._is_volatile and not also_volatile:
             return False
         with self._lock:
             return self._checkpoints.write_positions(dict(self._logs))

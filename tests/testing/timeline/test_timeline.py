@@ -1,4 +1,4 @@
-"""The timeline: what it holds, why things happened, and what it writes."""
+"""The timeline: its events, their reasons, and its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toxics on connections over sockets: each effect, its end, and what is refused."""
+"""Toxics on connections over sockets: each effect, its end, and the refusals."""
 
 from __future__ import annotations
 
