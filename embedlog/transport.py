@@ -381,14 +381,7 @@ class InProcessTransport(LocalTransport):
         if self._now_ns() >= due_ns:
             scheduler.drive()
             due_ns = scheduler.next_call_ns
-        try:
-            answer = self._append_one(
-                topic, topic_id, partition, records, acks, timeout_ms, is_awaited
-            )
-        except (ClosedError, KafkaError):
-            if self.appends:
-                raise
-            return None  # the broker ended meanwhile, with nothing done
+        answer = self._append_one(topic, topic_id, partition, records, acks, timeout_ms, is_awaited)
         if scheduler.next_call_ns < due_ns:
             scheduler.drive()
         return answer

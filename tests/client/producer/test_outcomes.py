@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -122,10 +123,18 @@ def test_a_batch_in_flight_expires_in_time_though_an_earlier_one_was_answered(
 
 def test_a_broken_connection_makes_the_producer_ask_for_leaders(broker: ScriptedBroker) -> None:
     transport: Any = broker.transport()
+    link = SimpleNamespace(
+        handle=broker.handle,
+        failure_count=0,
+        loses_answers=True,
+        is_ready=lambda _: True,
+        prepare=lambda _: None,
+    )
+    transport.go_through(link)
     with Producer(transport) as producer:
         producer.send("one", b"v").result()
         asked = len(broker.of_kind(MetadataRequest))
-        transport.failure_count += 1
+        link.failure_count += 1
         producer.send("one", b"v").result()
         assert len(broker.of_kind(MetadataRequest)) == asked + 1
 
