@@ -14,14 +14,26 @@ from embedlog.testing.sim_clock import SimClock
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
 from embedlog.testing.sim_runtime import SimRuntime, sim_runtime
 from embedlog.testing.sim_scheduler import SimScheduler
+from embedlog.testing.topics.formats import avro, confluent, protobuf
+from embedlog.testing.topics.formats.basic import Undecodable
+from embedlog.testing.topics.matching import any_, json_like, rec
+from embedlog.testing.topics.record import LogRecord
 
 __all__ = [
     "Kafka",
+    "LogRecord",
     "Shape",
     "SimClock",
     "SimFiles",
     "SimRuntime",
     "SimScheduler",
     "SimulatedCrash",
+    "Undecodable",
+    "any_",
+    "avro",
+    "confluent",
+    "json_like",
+    "protobuf",
+    "rec",
     "sim_runtime",
 ]
