@@ -59,8 +59,15 @@ class Look:
             self.ends[key] = partition.end_offset(isolation)
 
     def _find_places(self) -> list[tuple[str, int]]:
+        """Return the partitions that exist, in order."""
+        known = self._logs.image().topics_by_name
         names = self._logs.names() if self._topics is None else self._topics
-        return [(name, n) for name in names for n in range(self._logs.partition_count(name))]
+        return [
+            (name, index)
+            for name in names
+            if name in known
+            for index in range(len(known[name].partitions))
+        ]
 
     def wait(self, timeout_ms: int) -> None:
         """Wait until something may have changed since this look, or the time is over."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -31,3 +33,14 @@ def test_examples_of_kafka_hold(name: str) -> None:
     assert examples[0].examples
     for each in examples:
         assert doctest.DocTestRunner().run(each).failed == 0
+
+
+def test_all_public_names_resolve_and_load_when_they_are_used() -> None:
+    for name in embedlog.testing.__all__:
+        assert getattr(embedlog.testing, name) is not None
+        assert name in dir(embedlog.testing)
+    with pytest.raises(AttributeError, match="no attribute 'recc'"):
+        embedlog.testing.recc  # type: ignore[attr-defined]
+    loaded = "import embedlog.testing, sys; print('embedlog.testing.topics' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
+    assert done.stdout.strip() == b"False"
