@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self, overload
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from embedlog.errors import ConfigError
 from embedlog.testing.topics.comparing import Comparable, counted, lines_of
@@ -15,6 +15,8 @@ from embedlog.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from embedlog.testing.topics.logs import Logs
+
+T = TypeVar("T")
 
 _UNBOUNDED = 2**63
 _OTHERS_MAX = 10
@@ -87,20 +89,22 @@ class NewRecords(Comparable, Sequence[LogRecord]):
             raise AssertionError(problem)
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        self._is_entered = True
+        await self._in_thread(self._gathering.begin)
+        return self
 
     async def __aexit__(self, kind: object, *_exception: object) -> None:
         __tracebackhide__ = True
-        problem = None
-        if kind is None:
-            from embedlog.aio.threads import in_thread
-
-            # The event loop goes on: the code under test may run in it.
-            scheduler = self._gathering.logs.runtime.scheduler
-            problem = await in_thread(scheduler, "assert-produces", self._end)
+        problem = await self._in_thread(self._end) if kind is None else None
         self._is_over = True
         if problem is not None:
             raise AssertionError(problem)
+
+    def _in_thread(self, call: Callable[[], T]) -> Awaitable[T]:
+        """Call while the event loop goes on, as the code under test may run in it."""
+        from embedlog.aio.threads import in_thread
+
+        return in_thread(self._gathering.logs.runtime.scheduler, "assert-produces", call)
 
     @abstractmethod
     def _end(self) -> str | None:

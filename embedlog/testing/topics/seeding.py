@@ -188,14 +188,14 @@ def append(core: Broker, partition: Partition, batch: bytes, *, now_ms: int) -> 
     if core.log_manager.tasks.is_resting:
         core.log_manager.tasks.stir()
     if partition.log.offsets.high_watermark <= info.last_offset:
-        pending: Any = manager.await_append(_COMMIT_TIMEOUT_MS, partition, info)
-        if not isinstance(pending, tuple):
-            if not scheduler.wait(pending, _COMMIT_TIMEOUT_MS):
-                raise TimedOut(
-                    f"{partition.topic_partition}: the in-sync replicas {partition.isr} did not "
-                    f"get offset {info.last_offset} in {_COMMIT_TIMEOUT_MS / 1000:g} s"
-                )
-            pending.result()
+        # The operation outlives the wait, whose error says more.
+        pending: Any = manager.await_append(2 * _COMMIT_TIMEOUT_MS, partition, info)
+        if not scheduler.wait(pending, _COMMIT_TIMEOUT_MS):
+            raise TimedOut(
+                f"{partition.topic_partition}: the in-sync replicas {partition.isr} did not get "
+                f"offset {info.last_offset} in {_COMMIT_TIMEOUT_MS / 1000:g} s"
+            )
+        pending.result()
     scheduler.drive()
     return info.first_offset
 

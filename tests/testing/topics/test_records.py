@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from embedlog.errors import ClosedError, ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
 from embedlog.testing import Kafka, LogRecord, Undecodable, rec
+from embedlog.testing.interception import TIMELINE, Call, Proceed, Stages
+from wire.api_keys import ApiKey
 
 
 def test_records_are_sorted_by_partition_and_offset_whatever_wrote_them(any_kafka: Kafka) -> None:
@@ -153,6 +156,25 @@ def test_a_closed_cluster_says_so() -> None:
         orders.records()
     with pytest.raises(ClosedError):
         kafka.topic("orders")
+
+
+def test_reading_seeding_and_waiting_make_no_request(kafka: Kafka) -> None:
+    seen: list[int] = []
+
+    def note(call: Call, proceed: Proceed) -> Any:
+        seen.append(call.context.api_key)
+        return proceed(call)
+
+    Stages(kafka.cluster).put(TIMELINE, note)
+    orders = kafka.topic("orders")
+    with kafka.assert_produces("orders", count=3):
+        orders.put(b"x")
+        orders.skip(1)
+        orders.fill(2)
+    assert len(orders) == 3
+    assert not seen
+    kafka.commit("g", {("orders", 0): 1})
+    assert ApiKey.OFFSET_COMMIT in seen
 
 
 def test_the_leader_is_read_also_after_a_change_of_leaders() -> None:

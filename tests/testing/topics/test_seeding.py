@@ -111,6 +111,16 @@ def test_gaps_of_offsets_are_passed_over_by_a_consumer(any_kafka: Kafka) -> None
         orders.put(b"x", at_offset=5)
 
 
+def test_seeds_are_found_by_their_times(any_kafka: Kafka) -> None:
+    orders = any_kafka.topic("orders")
+    orders.put_many([rec(value=b"x", timestamp=1000 * n, offset=10 * n) for n in range(1, 5)])
+    place = ("orders", 0)
+    with any_kafka.consumer() as consumer:
+        found = consumer.offsets_for_times({place: 2500})
+        assert found[place].offset == 30
+        assert found[place].timestamp == 3000
+
+
 def test_a_gap_may_be_larger_than_a_batch(kafka: Kafka) -> None:
     orders = kafka.topic("orders")
     assert orders.put(b"x", at_offset=10_000_000_000).offset == 10_000_000_000
