@@ -29,6 +29,7 @@ AROUND_RUNTIME = {
     ("embedlog/spark/pipeline/decode/registry.py", "urllib.request"),
     # protoc reads and writes real files, so it needs a directory of the operating system's.
     ("embedlog/spark/pipeline/decode/protobuf.py", "tempfile"),
+    ("embedlog/testing/topics/formats/protobuf_messages.py", "tempfile"),
 }
 """(file, module): imports that reach around `runtime`, each for the reason above it."""
 SOCKETS = {"socket", "selectors", "select", "ssl", "asyncio", "threading", "time", "os"}
@@ -244,6 +245,16 @@ INNER_FLOORS = {
         "reader",
         "offsets writer",
         "durability epochs gaps transactions",
+    ),
+    "embedlog.testing.topics": (
+        "diff produced topic",
+        "comparing filling gathering json_lines offsets seeding",
+        "look reading transactions",
+        "logs seeds",
+        "matching",
+        "record times",
+        "formats",
+        "names",
     ),
     "wire": (
         "connection",

@@ -61,6 +61,8 @@ class ReplicaManager:
         self.load: Callable[[str, int], Partition | None] = nothing_to_load
         """Called with (topic, number) to host a partition that exists but is not hosted yet. It
         returns the partition, or None if it does not exist."""
+        self.when_hosted: list[Callable[[Partition], None]] = []
+        """Functions to call with each newly hosted partition. The caller may hold any lock."""
         self.produce_purgatory = self._purgatory("Produce")
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
@@ -143,6 +145,8 @@ class ReplicaManager:
         partition = Partition(topic_partition, log, topic_id=topic_id, hooks=self._hooks)
         partition.apply(state, self.node_id)
         self.partitions[topic_partition] = partition
+        for tell in self.when_hosted[:]:
+            tell(partition)
         return partition
 
     def changed(self, partition: Partition) -> None:

@@ -9,8 +9,9 @@ The fixture `kafka` of the pytest plugin is one. Each part loads when a test fir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from embedlog.cluster.cluster import Cluster
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
     from embedlog.testing.timeline.recording import Recording
+    from embedlog.testing.topics.logs import Logs
+    from embedlog.testing.topics.matching import rec
+    from embedlog.testing.topics.produced import Produces, ProducesNothing
+    from embedlog.testing.topics.topic import Topic
     from embedlog.testing.toxics.toxic import Toxic
     from embedlog.testing.toxics.toxics import Toxics
 
@@ -105,6 +110,116 @@ class Kafka:
     def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> CreatedTopic:
         """Create a topic: see `Cluster.create_topic`."""
         return self.cluster.create_topic(name, partitions, **settings)
+
+    @cached_property
+    def _logs(self) -> Logs:
+        from embedlog.testing.topics.logs import Logs
+
+        return Logs(
+            self.cluster,
+            producer=self.producer,
+            registry=lambda: getattr(self, "registry", None),
+        )
+
+    def topic(self, name: str, *, key: Any = None, value: Any = None) -> Topic:
+        """Return a topic, to read its records and to write some: see `Topic`.
+
+        `key` and `value` are formats ("json", "text", "int64", `avro(schema)`, ...), which hold for
+        later calls as well.
+
+        >>> with Kafka(topics={"orders": 1}) as kafka:
+        ...     kafka.topic("orders", value="json").put({"id": 1}).offset
+        0
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic; the message has the nearest name.
+        """
+        from embedlog.testing.topics.topic import Topic
+
+        return Topic(self._logs, name, key=key, value=value)
+
+    def assert_produces(
+        self,
+        topic: str,
+        matching: rec | None = None,
+        *,
+        count: int | range | None = None,
+        timeout: float = 10.0,
+        quiet_ms: int = 0,
+        isolation: str = "read_committed",
+        missing_ok: bool = False,
+    ) -> Produces:
+        """Assert that a block leads to `count` new records; None means at least one.
+
+        The end of the block waits for them, at most `timeout` seconds, and then `quiet_ms` for more
+        than that. With `matching` only records that match count. `missing_ok`: the topic may be
+        created by the block. There is `async with` as well.
+
+        >>> with Kafka(topics={"orders": 1}) as kafka:
+        ...     with kafka.assert_produces("orders", count=1) as new:
+        ...         future = kafka.producer().send("orders", b"x")
+        ...     new[0].value
+        b'x'
+        """
+        from embedlog.testing.topics.produced import Produces
+
+        return Produces(
+            self._logs,
+            [topic],
+            matching,
+            count=count,
+            timeout=timeout,
+            quiet_ms=quiet_ms,
+            isolation=isolation,
+            missing_ok=missing_ok,
+        )
+
+    def assert_nothing_produced(
+        self,
+        topic: str | None = None,
+        matching: rec | None = None,
+        *,
+        for_ms: int | None = None,
+        until: Callable[[], object] | None = None,
+        isolation: str = "read_committed",
+        missing_ok: bool = False,
+    ) -> ProducesNothing:
+        """Assert that a block leads to no new record of a topic; None means all but internal ones.
+
+        The end of the block waits `for_ms` (200 by default). `until` is a function that waits for
+        the right moment instead, such as the end of a group's lag; then `for_ms` is 0 by default.
+
+        >>> with Kafka(topics={"bad": 1, "orders": 1}) as kafka:
+        ...     with kafka.assert_nothing_produced("orders", for_ms=0):
+        ...         record = kafka.topic("bad").put(b"poison")
+        """
+        from embedlog.testing.topics.produced import ProducesNothing
+
+        return ProducesNothing(
+            self._logs,
+            None if topic is None else [topic],
+            matching,
+            for_ms=for_ms,
+            until=until,
+            isolation=isolation,
+            missing_ok=missing_ok,
+        )
+
+    def commit(
+        self, group: str, offsets: Mapping[tuple[str, int], Any], *, beyond_end: bool = False
+    ) -> None:
+        """Commit offsets for a group without members, by (topic, partition).
+
+        >>> with Kafka(topics={"t": 1}) as kafka:
+        ...     filled = kafka.topic("t").fill(10)
+        ...     kafka.commit("g", {("t", 0): 5})
+
+        Raises:
+            OffsetOutOfRange: an offset lies beyond the end, and `beyond_end` is false.
+        """
+        from embedlog.testing.topics.offsets import commit_offsets
+
+        commit_offsets(self._logs, group, offsets, beyond_end=beyond_end)
 
     # Faults of requests and connections
 
