@@ -42,6 +42,7 @@ LARGE_CLASSES = {
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",
+    "Faults": "the list of rules, and a method for each named fault",
     "LogTasks": "recurring work of a data directory: a method each",
     "Producer": "Kafka's calls; `aio` has the same",
 }
@@ -293,6 +294,7 @@ def test_only_the_top_frame_of_a_thread_catches_everything() -> None:
         "embedlog/aio/threads.py",  # the coroutine that waits raises it
         "embedlog/runtime/ahead.py",  # the top frame of its thread; the caller raises it
         "embedlog/broker/dispatch.py",
+        "embedlog/testing/faults/user_code.py",  # the rule raises the error when it ends
         "embedlog/server/heavy_requests.py",  # the top frame of its thread
         "embedlog/client/interceptors.py",  # a user's code, which must not stop the client
         "embedlog/client/user_code.py",  # the caught error is raised when the work is done
