@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import dispatch
-from embedlog.testing.faults.mapping import afterwards, broken
-from embedlog.testing.faults.refusals import refuse, refuse_after
+from embedlog.testing.faults.mapping import afterwards
+from embedlog.testing.faults.refusals import lost, refuse, refuse_after
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
 
@@ -113,11 +113,11 @@ class Cut(Action):
     def perform(self, fired: Fired, proceed: Proceed) -> Any:
         if not self._after_apply:
             fired.hit()
-            return broken()
+            return lost(fired.call)
 
         def cut(_response: Any) -> Any:
             fired.hit()
-            return broken()
+            return lost(fired.call)
 
         return afterwards(proceed(fired.call), cut)
 

@@ -6,10 +6,10 @@ from embedlog import errors
 from embedlog.runtime.pending import Pending
 from embedlog.testing.faults.actions import Action
 from embedlog.testing.faults.items import answered_items, has_field
-from embedlog.testing.faults.mapping import afterwards, broken, mapped
+from embedlog.testing.faults.mapping import afterwards, mapped
 from embedlog.testing.faults.messages import changed
 from embedlog.testing.faults.paths import path_of
-from embedlog.testing.faults.refusals import refuse
+from embedlog.testing.faults.refusals import lost, refuse
 from wire.api_keys import ApiKey
 from wire.connection import ServerConnection
 from wire.error_codes import ErrorCode
@@ -64,7 +64,7 @@ class Truncate(Action):
             fired.hit()
             connection: Any = fired.call.context.connection
             if connection is None or response is None:
-                return broken("a fault rule cut the answer short")
+                return lost(fired.call)
             connection.respond_with(lambda: _half(fired.call, connection, response))
             never: Pending[Any] = Pending()
             return never

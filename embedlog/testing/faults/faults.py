@@ -121,7 +121,7 @@ class Faults(Presets):
 
     def _check_open(self) -> None:
         if self._is_closed or self._cluster.is_closed:
-            raise ClosedError("the cluster of this rule was closed")
+            raise ClosedError("the cluster was closed")
 
     # The list
 

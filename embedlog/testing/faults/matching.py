@@ -17,7 +17,7 @@ from embedlog.testing.faults.paths import (
     kinds_of,
     path_of,
 )
-from embedlog.testing.faults.refusals import all_items
+from embedlog.testing.faults.refusals import all_groups, all_items, is_by_group
 from embedlog.testing.faults.user_code import Guarded
 from wire.api_keys import NAMES, ApiKey
 from wire.registry import request_class
@@ -170,7 +170,8 @@ class Matcher:
             by_item.append(("partition", lambda item: item.partition, partitions.__contains__))
         if not by_item:
             return None, ""
-        items = all_items(call)
+        is_about_groups = is_by_group(path) and partitions is None and "topic" not in self.texts
+        items = all_groups(call) if is_about_groups else all_items(call)
         if partitions is not None:
             items = _with_partitions(call, items, partitions)
         for name, value_of, accepts in by_item:
@@ -268,7 +269,9 @@ def _owners(
 ) -> Sequence[str]:
     kinds = {each.kind for each in path_of(call.context.api_key, call.context.api_version)}
     if kinds & {kind, COORDINATOR}:
-        found = map(owner_of(call), all_items(call))
+        path = path_of(call.context.api_key, call.context.api_version)
+        items = all_groups(call) if is_by_group(path) else all_items(call)
+        found = map(owner_of(call), items)
         return [each for each in found if each is not None]
     value = _single(call.request, name)
     return () if value is None else (value,)

@@ -10,9 +10,9 @@ from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.error_texts import message_of
 from embedlog.testing.faults.items import Item, items_of, key_fields, with_items, without
-from embedlog.testing.faults.mapping import mapped
+from embedlog.testing.faults.mapping import broken, mapped
 from embedlog.testing.faults.messages import changed
-from embedlog.testing.faults.paths import PARTITION, TOPIC, path_of
+from embedlog.testing.faults.paths import GROUP, PARTITION, TOPIC, path_of
 from embedlog.testing.interception import Call
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.errors import KafkaError
+    from embedlog.testing.faults.paths import Path
     from embedlog.testing.interception import Proceed
 
 _READ_WHOLE = frozenset({ApiKey.FETCH})
@@ -82,17 +83,17 @@ def refuse(call: Call, error: KafkaError, items: Sequence[Item] | None, proceed:
     The broker does the work for the other items.
     """
     api_key, version = call.context.api_key, call.context.api_version
-    path = path_of(api_key, version)
     if error.code in _TOP_CODES.get(api_key, ()):
         items = None
     elif items is None and _is_placed_by_item(api_key, error.code):
         items = all_items(call)
     if not items:
         return dispatch.error_response(call.request, call.context, error)
+    path, items = _placed(call, error, items)
     name_of = call.broker.topic_name
     if api_key == ApiKey.ADD_PARTITIONS_TO_TXN and version < _FIRST_WITH_SEVERAL:
         return _refuse_together(call, error, items)
-    if _is_reached_by_the_answer_alone(call, items):
+    if _is_reached_by_the_answer_alone(call, path, items):
         answer = proceed(_at_once(call))
     else:
         rest = without(path, call.request, items, name_of)
@@ -118,8 +119,7 @@ def refuse_after(call: Call, error: KafkaError, items: Sequence[Item] | None, re
 
 def with_error(call: Call, response: Any, error: KafkaError, items: Sequence[Item]) -> Any:
     """Return the broker's answer with an error in some items."""
-    path = path_of(call.context.api_key, call.context.api_version)
-
+    path, items = _placed(call, error, items)
     return with_items(
         path,
         response,
@@ -127,6 +127,30 @@ def with_error(call: Call, response: Any, error: KafkaError, items: Sequence[Ite
         lambda made_by, kind, present, item: _refused(made_by, kind, present, item, error),
         call.broker.topic_name,
     )
+
+
+def _placed(call: Call, error: KafkaError, items: Sequence[Item]) -> tuple[Path, Sequence[Item]]:
+    """Return the path to the items, and the items, for an error about whole groups or a part."""
+    api_key = call.context.api_key
+    path = path_of(api_key, call.context.api_version)
+    if not (items and is_by_group(path) and items[0].topic is None):
+        return path, items
+    if error.code not in _ITEM_CODES.get(api_key, ()):
+        return path[:1], items
+    owners = {item.owner for item in items}
+    return path, [item for item in all_items(call) if item.owner in owners]
+
+
+def is_by_group(path: Path) -> bool:
+    """Return whether an API answers with an error for a group, or for partitions of a group."""
+    return len(path) > 1 and path[0].kind == GROUP
+
+
+def all_groups(call: Call) -> list[Item]:
+    """Return the groups of a request whose API `is_by_group`, without their partitions."""
+    context = call.context
+    path = path_of(context.api_key, context.api_version)
+    return items_of(path[:1], call.request, call.broker.topic_name)[0]
 
 
 def all_items(call: Call) -> list[Item]:
@@ -159,12 +183,12 @@ def _is_placed_by_item(api_key: int, code: int) -> bool:
     ) and code not in _TOP_CODES.get(api_key, ())
 
 
-def _is_reached_by_the_answer_alone(call: Call, items: Sequence[Item]) -> bool:
+def _is_reached_by_the_answer_alone(call: Call, path: Path, items: Sequence[Item]) -> bool:
     """Return whether the broker has to get the request with the refused items in it."""
     api_key = call.context.api_key
     if api_key in _READ_WHOLE or not items:
         return True
-    levels = [each for each in path_of(api_key, call.context.api_version) if each.request]
+    levels = [each for each in path if each.request]
     if levels[-1].kind == TOPIC and items[0].partition is not None:
         return True  # the request names topics, and the refused items are partitions
     named, open_ = items_of(tuple(levels), call.request, call.broker.topic_name)
@@ -209,6 +233,7 @@ def _existing(call: Call, owner: Item) -> list[Item]:
     return [
         owner._replace(topic=topic.name, topic_id=topic.topic_id, partition=partition)
         for topic in image.topics_by_name.values()
+        if not topic.is_internal
         for partition in (range(len(topic.partitions)) if has_partitions else (None,))
     ]
 
@@ -241,6 +266,14 @@ def _of_session(call: Call, named: Sequence[Item]) -> list[Item]:
         for item in found
         if item.key not in known and (item.topic, item.partition) not in forgotten
     ]
+
+
+def lost(call: Call) -> Any:
+    """Return what a client gets whose connection breaks.
+
+    In this process a client without acknowledgements (acks=0) does not notice, as over a socket.
+    """
+    return None if is_unanswered(call) and call.context.connection is None else broken()
 
 
 def can_refuse(api_key: int) -> bool:
