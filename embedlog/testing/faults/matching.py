@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from re import Pattern
 
 from embedlog.errors import ConfigError
@@ -247,17 +248,41 @@ def transactions_in(call: Call) -> Sequence[str]:
 
 def topics_in(call: Call) -> Sequence[str]:
     """Return the topics that a request is about."""
-    usual = _TOPIC_LISTS.get(call.context.api_key)
-    if usual is not None:
-        elements = getattr(call.request, usual[0])
-        if elements and not (call.context.api_key == ApiKey.FETCH and _has_session(call.request)):
-            field = usual[1]
-            return [
-                getattr(each, field) or call.broker.topic_name(each.topic_id) for each in elements
-            ]
     if not kinds_of(call.context.api_key) & {TOPIC, RESOURCE}:
         return ()
     return [name for item in all_items(call) if (name := _topic(item)) is not None]
+
+
+def reader_of(name: str, api_key: int) -> Callable[[Call], Sequence[str]]:
+    """Return the function that reads the values of a matcher from requests of one API.
+
+    The requests that clients send most have short ways.
+    """
+    if name == "client_id":
+        return lambda call: (call.context.client_id or "",)
+    if name == "topic":
+        usual = _TOPIC_LISTS.get(api_key)
+        return topics_in if usual is None else _usual_topics(*usual)
+    is_group = name == "group"
+    kind = GROUP if is_group else TRANSACTION
+    field = "group_id" if is_group else "transactional_id"
+    if not kinds_of(api_key) & {kind, COORDINATOR} and has_field(request_class(api_key), field):
+        read = attrgetter(field)
+        return lambda call: (read(call.request),)
+    return groups_in if is_group else transactions_in
+
+
+def _usual_topics(list_name: str, field: str) -> Callable[[Call], Sequence[str]]:
+    elements_of, name_of = attrgetter(list_name), attrgetter(field)
+
+    def read(call: Call) -> Sequence[str]:
+        request = call.request
+        elements = elements_of(request)
+        if not elements or (call.context.api_key == ApiKey.FETCH and _has_session(request)):
+            return topics_in(call)
+        return [name_of(each) or call.broker.topic_name(each.topic_id) for each in elements]
+
+    return read
 
 
 def _has_session(request: Any) -> bool:

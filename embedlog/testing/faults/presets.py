@@ -76,10 +76,9 @@ class Presets:
         error = "COORDINATOR_NOT_AVAILABLE"
         return self.add("FindCoordinator", error=error, **given)
 
-    def member_expelled(self, **given: Unpack[TriggerOptions]) -> FaultRule:
-        """Tell a member of a group, of either protocol, that the group does not know it."""
-        apis = ("Heartbeat", "ConsumerGroupHeartbeat")
-        return self.add(*apis, error="UNKNOWN_MEMBER_ID", **given)
+    def commit_too_late(self, **given: Unpack[TriggerOptions]) -> FaultRule:
+        """Refuse a commit of offsets: the group has rebalanced meanwhile."""
+        return self.add("OffsetCommit", error="ILLEGAL_GENERATION", **given)
 
     def rebalance_begins(self, **given: Unpack[TriggerOptions]) -> FaultRule:
         """Tell a member of a classic group to join again."""

@@ -12,6 +12,7 @@ from embedlog.testing.faults.matching import (
     Seen,
     groups_in,
     is_internal,
+    reader_of,
     topics_in,
     transactions_in,
 )
@@ -26,13 +27,8 @@ if TYPE_CHECKING:
     from embedlog.testing.interception import Call, Proceed
 
 _REMEMBERED = 16
-_READERS: dict[str, Callable[[Call], Sequence[str]]] = {
-    "client_id": lambda call: (call.context.client_id or "",),
-    "group": groups_in,
-    "transactional_id": transactions_in,
-    "topic": topics_in,
-}
-"""Matcher -> function that reads its values from a request; the most selective matcher first."""
+_INDEXED = ("client_id", "group", "transactional_id", "topic")
+"""Matchers by whose names rules are found; a rule is found by the first that it has."""
 
 
 class RuleStage:
@@ -48,7 +44,7 @@ class RuleStage:
                 table = self._tables.get(api_key)
                 if table is None:
                     known = None if before is None else before.table(api_key)
-                    table = self._tables[api_key] = _Table(known)
+                    table = self._tables[api_key] = _Table(api_key, known)
                 table.add(rule)
 
     def __call__(self, call: Call, proceed: Proceed) -> Any:
@@ -88,11 +84,12 @@ class RuleStage:
 class _Table:
     """The rules of one API, by the names that they want."""
 
-    __slots__ = ("_any", "_left", "_newest", "_readers", "_seen", "_tables")
+    __slots__ = ("_any", "_api_key", "_left", "_newest", "_readers", "_seen", "_tables")
 
-    def __init__(self, before: _Table | None) -> None:
+    def __init__(self, api_key: int, before: _Table | None) -> None:
+        self._api_key = api_key
         self._any: list[FaultRule] = []
-        """Rules that want no name of `_READERS`."""
+        """Rules that cannot be found by a name."""
         self._tables: dict[str, dict[str, list[FaultRule]]] = {}
         self._readers: list[tuple[Callable[[Call], Sequence[str]], dict[str, list[FaultRule]]]] = []
         self._newest = 0
@@ -108,7 +105,7 @@ class _Table:
     def add(self, rule: FaultRule) -> None:
         """Add a rule; rules come in the order of their numbers."""
         self._newest = rule.number
-        for name in _READERS:
+        for name in _INDEXED:
             wanted = rule.matcher.exact(name)
             if wanted is not None:
                 table = self._tables.setdefault(name, {})
@@ -117,7 +114,9 @@ class _Table:
                 break
         else:
             self._any.append(rule)
-        self._readers = [(_READERS[name], table) for name, table in self._tables.items()]
+        self._readers = [
+            (reader_of(name, self._api_key), table) for name, table in self._tables.items()
+        ]
 
     def candidates(self, call: Call) -> list[FaultRule]:
         """Return the rules that may match a request, the oldest first."""

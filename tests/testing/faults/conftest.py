@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from embedlog.broker.context import RequestContext
+from embedlog.runtime.pending import Pending
 from embedlog.testing import Kafka
 
 Values = Callable[..., list[bytes]]
+Ask = Callable[..., Any]
 
 
 @pytest.fixture
@@ -34,3 +38,20 @@ def values(kafka: Kafka) -> Values:
         return found
 
     return read
+
+
+@pytest.fixture
+def ask(kafka: Kafka) -> Ask:
+    """Return a function that returns the answer of a broker's door."""
+
+    def send(request: Any, version: int = -1, *, node: int = 1, **sender: Any) -> Any:
+        declared = type(request).__declaration__
+        version = declared.last_version if version < 0 else version
+        context = RequestContext(declared.api, version, **sender)
+        answer = kafka.broker(node).core.handle(context, request)
+        if isinstance(answer, Pending):
+            assert kafka.cluster.runtime.scheduler.wait(answer, 5_000)
+            return answer.result()
+        return answer
+
+    return send

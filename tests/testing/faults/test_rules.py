@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from embedlog.broker.context import RequestContext
 from embedlog.errors import ClosedError, ConfigError, NotCoordinator, TimedOut
-from embedlog.runtime.pending import Pending
 from embedlog.testing import Kafka
+from tests.testing.faults.conftest import Ask
 from wire.error_codes import ErrorCode
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.schemas.delete_groups import DeleteGroupsRequest
@@ -25,30 +24,11 @@ from wire.schemas.list_offsets import ListOffsetsPartition, ListOffsetsRequest, 
 from wire.schemas.metadata import MetadataRequest
 from wire.schemas.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
-Ask = Callable[..., Any]
-
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Kafka]:
     with Kafka(brokers=2, topics={"a": 2, "b": 1}) as made:
         yield made
-
-
-@pytest.fixture
-def ask(kafka: Kafka) -> Ask:
-    """Return a function that returns the answer of a broker's door."""
-
-    def send(request: Any, version: int = -1, *, node: int = 1, **sender: Any) -> Any:
-        declared = type(request).__declaration__
-        version = declared.last_version if version < 0 else version
-        context = RequestContext(declared.api, version, **sender)
-        answer = kafka.broker(node).core.handle(context, request)
-        if isinstance(answer, Pending):
-            assert kafka.cluster.runtime.scheduler.wait(answer, 5_000)
-            return answer.result()
-        return answer
-
-    return send
 
 
 def heartbeat(group: str = "g") -> HeartbeatRequest:
