@@ -9,8 +9,10 @@ import pytest
 
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
+from embedlog.common import ZERO_UUID
 from embedlog.runtime.pending import Pending
 from embedlog.testing import Kafka
+from embedlog.testing.faults.paths import TOPIC, kinds_of, path_of
 from tests.golden.batches import simple
 from wire.api_keys import NAMES, ApiKey
 from wire.compiler import encode
@@ -155,6 +157,69 @@ def _index(partition: Any) -> int:
     names = ("index", "partition_index", "partition")
     index: int = next(getattr(partition, name) for name in names if hasattr(partition, name))
     return index
+
+
+WITH_TOPICS = [place for place in VERSIONS if TOPIC in kinds_of(place[0])]
+
+
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_api_puts_an_error_only_at_the_topic_of_the_rule(kafka: Kafka, every: int) -> None:
+    for key, version in WITH_TOPICS[::every]:
+        path = path_of(key, version)
+        request = full_request(kafka, key, version)
+        internal = key == ApiKey.WRITE_TXN_MARKERS or (
+            key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4
+        )
+        _name_both_topics(kafka, request, [level.request for level in path])
+        with kafka.fault(NAMES[key], topic="b", error=CODE, internal=internal):
+            answer = ask(kafka, request, version)
+        found = _codes_by_topic(kafka, answer, [each.response for each in path if each.response])
+        assert found["b"] == {CODE}, (NAMES[key], version, answer)
+        assert CODE not in found.get("a", ()), (NAMES[key], version, answer)
+        assert encode(answer, version)
+
+
+def _name_both_topics(kafka: Kafka, request: Any, lists: list[str]) -> None:
+    """Add topic b to a request that names topic a."""
+    while lists[0] in {"markers", "dirs", "groups", "transactions"}:
+        request = getattr(request, lists.pop(0))[0]
+    topics = getattr(request, lists[0])
+    if topics == ["a"]:
+        topics.append("b")
+        return
+    values = {field.name: getattr(topics[0], field.name) for field in topics[0].__fields__}
+    for name in ("name", "topic", "topic_name"):
+        if name in values and values[name]:
+            values[name] = "b"
+    if values.get("topic_id", ZERO_UUID) != ZERO_UUID:
+        image = kafka.cluster.broker().core.image
+        values["topic_id"] = image.topics_by_name["b"].topic_id
+    topics.append(type(topics[0])(**values))
+
+
+def _codes_by_topic(kafka: Kafka, message: Any, lists: list[str]) -> dict[str, set[int]]:
+    """Return the error codes of the topics, at any depth."""
+    found: dict[str, set[int]] = {}
+    for element in getattr(message, lists[0]):
+        names = ("name", "topic", "topic_name")
+        name = next((getattr(element, each) for each in names if hasattr(element, each)), None)
+        if name is None and not hasattr(element, "topic_id"):
+            found |= _codes_by_topic(kafka, element, lists[1:])
+        else:
+            name = name or kafka.cluster.broker().core.topic_name(element.topic_id)
+            found.setdefault(name, set()).update(codes(element))
+    return found
+
+
+def test_a_transaction_gets_no_partition_if_one_is_refused(kafka: Kafka) -> None:
+    request = full_request(kafka, ApiKey.ADD_PARTITIONS_TO_TXN, 3)
+    _name_both_topics(kafka, request, ["v3_and_below_topics"])
+    with kafka.fault("AddPartitionsToTxn", topic="b", error="TOPIC_AUTHORIZATION_FAILED"):
+        answer = ask(kafka, request, 3)
+    assert _codes_by_topic(kafka, answer, ["results_by_topic_v3_and_below"]) == {
+        "a": {ErrorCode.OPERATION_NOT_ATTEMPTED},
+        "b": {ErrorCode.TOPIC_AUTHORIZATION_FAILED},
+    }
 
 
 @pytest.mark.parametrize("version", [0, 1, 9, 13])
