@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.cluster.cluster import Cluster
     from embedlog.controller.metadata import MetadataImage
+    from embedlog.testing.faults.matching import Matcher
     from embedlog.testing.faults.options import FaultOptions, TriggerOptions
     from embedlog.testing.interception import Call, Stages
 
@@ -57,6 +58,7 @@ class Faults(Presets):
         self._check_open()
         action = options.action_of(arguments, self._waiting, self._image)
         matcher = options.matcher_of(apis, arguments)
+        self._check_nodes(matcher)
         options.fit(matcher, action, is_named=bool(apis))
         trigger = options.triggered(arguments)
         may_miss = bool(arguments.get("may_miss"))
@@ -90,6 +92,7 @@ class Faults(Presets):
         if not {"once", "times", "always", "chance"} & given.keys():
             given["always"] = True
         matcher = options.matcher_of(apis, given)
+        self._check_nodes(matcher)
         trigger = options.triggered(given)
         action = Keep(self._waiting, after_apply=after_apply, drops_left=drops_left)
         may_miss = bool(given.get("may_miss"))
@@ -122,6 +125,13 @@ class Faults(Presets):
     def _check_open(self) -> None:
         if self._is_closed or self._cluster.is_closed:
             raise ClosedError("the cluster was closed")
+
+    def _check_nodes(self, matcher: Matcher) -> None:
+        known = {node.node_id for node in self._cluster.brokers}
+        for node_id in matcher.numbers.get("node", ()):
+            if node_id not in known:
+                shown = ", ".join(map(str, sorted(known)))
+                raise ConfigError(f"node={node_id}: there is no such broker; known are {shown}")
 
     # The list
 
@@ -198,7 +208,10 @@ class Faults(Presets):
     # The cluster
 
     def _image(self) -> MetadataImage:
-        return self._running()[0].image
+        running = self._running()
+        if not running:
+            raise ClosedError("no broker runs, whose metadata could be kept")
+        return running[0].image
 
     def _runs(self, broker: Broker) -> bool:
         return broker in self._running()

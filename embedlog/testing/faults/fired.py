@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Fired:
     """One request at which a rule acts."""
 
-    __slots__ = ("_hit", "call", "fires", "items", "owner")
+    __slots__ = ("_hit", "call", "fires", "is_removed", "items", "owner")
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class Fired:
         *,
         hit: Callable[[Call], None],
         fires: Callable[[], bool],
+        is_removed: Callable[[], bool],
     ) -> None:
         self.owner = owner
         """The rule, for requests that wait."""
@@ -31,6 +32,8 @@ class Fired:
         """The matching items; None for the whole request."""
         self.fires = fires
         """Asks the trigger, for a late action."""
+        self.is_removed = is_removed
+        """Tells whether the rule was removed meanwhile."""
         self._hit = hit
 
     def hit(self) -> None:

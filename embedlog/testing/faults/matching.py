@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from re import Pattern
 
+from embedlog.broker.dispatch import VERSIONS
 from embedlog.errors import ConfigError
 from embedlog.testing.faults.items import TOPIC_RESOURCE, has_field
 from embedlog.testing.faults.names import API_KEYS, api_key_of
@@ -46,6 +47,16 @@ _TOPIC_LISTS = {
 
 _TRANSACTION_FIELDS = ("transactional_id", "v3_and_below_transactional_id")
 _FIRST_BETWEEN_BROKERS = 4
+_SENT_BY_BROKERS = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.WRITE_TXN_MARKERS,
+    }
+)
+"""APIs of requests between brokers: see `is_internal`."""
 _GROUP_KEY = 0
 
 
@@ -101,9 +112,10 @@ class Matcher:
                 "a rule needs the name of an API, or a matcher: topic, partition, group, "
                 "transactional_id, resource, client_id, principal, node, where or versions"
             )
-        self.api_keys = _api_keys(apis, given)
-        between = {ApiKey.WRITE_TXN_MARKERS}
-        self.internal = internal or set(self.api_keys) <= between
+        self.api_keys = _with_version(apis, _api_keys(apis, given), self.versions)
+        self.internal = internal or self.api_keys == (ApiKey.WRITE_TXN_MARKERS,)
+        if self.internal:
+            self.api_keys = _between_brokers(apis, self.api_keys)
         """True: only requests between brokers; False: none of them."""
         self._is_by_item = bool(given)
 
@@ -370,6 +382,44 @@ def _api_keys(apis: Sequence[str], given: Sequence[str]) -> tuple[int, ...]:
                     f"{name}=: a {NAMES[key]} request has no such field; it has {instead}"
                 )
     return named
+
+
+def _with_version(
+    apis: Sequence[str], keys: tuple[int, ...], versions: range | None
+) -> tuple[int, ...]:
+    """Return the APIs that are served in one of these versions.
+
+    Raises:
+        ConfigError: a named API is not.
+    """
+    if versions is None:
+        return keys
+    found = []
+    for key in keys:
+        first, last = VERSIONS[key]
+        if versions[0] <= last and versions[-1] >= first:
+            found.append(key)
+        elif apis:
+            raise ConfigError(
+                f"versions={versions[0]} to {versions[-1]}: of {NAMES[key]}, brokers serve "
+                f"{first} to {last}"
+            )
+    return tuple(found)
+
+
+def _between_brokers(apis: Sequence[str], keys: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the APIs that brokers send to each other.
+
+    Raises:
+        ConfigError: brokers never send a named API.
+    """
+    for key in keys:
+        if apis and key not in _SENT_BY_BROKERS:
+            known = ", ".join(sorted(NAMES[each] for each in _SENT_BY_BROKERS))
+            raise ConfigError(
+                f"internal=True: brokers send each other no {NAMES[key]}; they send {known}"
+            )
+    return tuple(key for key in keys if key in _SENT_BY_BROKERS)
 
 
 class _TextTest:

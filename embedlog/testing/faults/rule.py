@@ -165,7 +165,15 @@ class FaultRule:
         action = self._action
         if not action.is_late and not self._fires():
             return proceed(call)
-        return action.perform(Fired(self, call, items, hit=self._hit, fires=self._fires), proceed)
+        fired = Fired(
+            self,
+            call,
+            items,
+            hit=self._hit,
+            fires=self._fires,
+            is_removed=lambda: self._is_removed,
+        )
+        return action.perform(fired, proceed)
 
     def _fires(self) -> bool:
         with self._lock:

@@ -69,6 +69,13 @@ class HeldRequest:
             self.answer.fail(errors.Network(reason))
             self._on_end(self)
 
+    def withdraw(self) -> bool:
+        """Wait no more, and leave the rest to the caller; return False if it has gone on."""
+        is_withdrawn = self._take() is not None
+        if is_withdrawn:
+            self._on_end(self)
+        return is_withdrawn
+
     def _take(self) -> Callable[[], Any] | None:
         with self._lock:
             go_on, self._go_on = self._go_on, None
@@ -112,7 +119,7 @@ class Waiting:
         call = fired.call
 
         def hold_answer(response: Any) -> Any:
-            held = self._hold(fired.owner, call, lambda: response)
+            held = self._hold(fired, lambda: response)
             if held is None:
                 return response
             begin(held)
@@ -120,7 +127,7 @@ class Waiting:
 
         if after_apply:
             return afterwards(proceed(call), hold_answer)
-        held = self._hold(fired.owner, call, lambda: self._late(call, proceed, drops_left))
+        held = self._hold(fired, lambda: self._late(call, proceed, drops_left))
         if held is None:
             return proceed(call)
         begin(held)
@@ -138,13 +145,16 @@ class Waiting:
             call.broker.parked.connection_closed(connection)
         return answer
 
-    def _hold(self, owner: object, call: Call, go_on: Callable[[], Any]) -> HeldRequest | None:
-        """Return a waiting request of a rule, or None if nothing may wait any more."""
-        held = HeldRequest(call, go_on, self._forget)
+    def _hold(self, fired: Fired, go_on: Callable[[], Any]) -> HeldRequest | None:
+        """Return a waiting request of a rule, or None if it may not wait any more."""
+        held = HeldRequest(fired.call, go_on, self._forget)
         with self._lock:
             if self._is_over:
                 return None
-            self._held[held] = owner
+            self._held[held] = fired.owner
+        # A rule that is removed ends the requests that it finds. It may not have seen this one.
+        if fired.is_removed() and held.withdraw():
+            return None
         return held
 
     def release_in(self, held: HeldRequest, delay_ms: int) -> None:

@@ -96,9 +96,7 @@ VERSIONS = [
 def test_every_api_can_answer_with_an_error_in_every_version(kafka: Kafka, every: int) -> None:
     for key, version in VERSIONS[::every]:
         request = full_request(kafka, key, version)
-        internal = key == ApiKey.WRITE_TXN_MARKERS or (
-            key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4
-        )
+        internal = key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4
         if key == ApiKey.DELETE_TOPICS and version >= 6:
             request.topics[0].name = None
         with kafka.fault(NAMES[key], error=CODE, internal=internal) as fault:
@@ -167,9 +165,7 @@ def test_every_api_puts_an_error_only_at_the_topic_of_the_rule(kafka: Kafka, eve
     for key, version in WITH_TOPICS[::every]:
         path = path_of(key, version)
         request = full_request(kafka, key, version)
-        internal = key == ApiKey.WRITE_TXN_MARKERS or (
-            key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4
-        )
+        internal = key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4
         _name_both_topics(kafka, request, [level.request for level in path])
         with kafka.fault(NAMES[key], topic="b", error=CODE, internal=internal):
             answer = ask(kafka, request, version)

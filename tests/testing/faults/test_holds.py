@@ -169,3 +169,18 @@ def test_the_pending_of_a_held_request_is_not_completed_twice(kafka: Kafka) -> N
         assert held.answer.error() is None
         future.result()
     client.close()
+
+
+def test_a_rule_that_is_removed_during_the_work_keeps_no_answer(
+    kafka: Kafka, values: Values
+) -> None:
+    [client] = producers(kafka, 1)
+    hang = kafka.fault("Produce", action="hang", after_apply=True, may_miss=True)
+    delay = kafka.fault("Produce", action="delay", seconds=0.1)
+    future = client.send("t", b"x")
+    delay.wait()
+    hang.remove()
+    future.result()
+    assert (hang.hits, hang.seen) == (0, 1)
+    assert values() == [b"x"]
+    client.close()
