@@ -141,6 +141,7 @@ class Faults(Presets):
         Raises:
             AssertionError: rules never acted. Not with `may_miss`.
         """
+        __tracebackhide__ = True  # pytest then shows the line of the test
         for rule in list(self):
             rule.remove()
         self._check_all(may_miss=may_miss)
@@ -165,11 +166,13 @@ class Faults(Presets):
 
     def close(self) -> None:
         """End everything: see `clear`. Later rules are refused. Idempotent."""
+        __tracebackhide__ = True
         self._is_closed = True
         self.release()
         self.clear()
 
     def _check_all(self, *, may_miss: bool) -> None:
+        __tracebackhide__ = True
         stories = []
         for rule in list(self._unchecked):
             try:

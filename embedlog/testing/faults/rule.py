@@ -128,6 +128,7 @@ class FaultRule:
         Raises:
             AssertionError: the rule never acted, and `may_miss` is False.
         """
+        __tracebackhide__ = True  # pytest then shows the line of the test
         self._host.settled(self)
         for guarded in (self.matcher.where, getattr(self._action, "function", None)):
             if guarded is not None and guarded.failure is not None:
@@ -140,6 +141,7 @@ class FaultRule:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        __tracebackhide__ = True
         self.remove()
         if kind is None:
             self.check()
