@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from embedlog.testing.interception import Call, Proceed
 
 _REMEMBERED = 16
+_KEPT_MAX = 128
 _INDEXED = ("client_id", "group", "transactional_id", "topic")
 """Matchers by whose names rules are found; a rule is found by the first that it has."""
 
@@ -93,7 +94,7 @@ class _Table:
         self._tables: dict[str, dict[str, list[FaultRule]]] = {}
         self._readers: list[tuple[Callable[[Call], Sequence[str]], dict[str, list[FaultRule]]]] = []
         self._newest = 0
-        self._seen: list[tuple[int, Seen]] = [] if before is None else before.seen
+        self._seen: list[tuple[int, Seen]] = [] if before is None else before.seen[-_KEPT_MAX:]
         """(number of the newest rule at that time, request) of the first requests after each change
         of the rules."""
         self._left = _REMEMBERED

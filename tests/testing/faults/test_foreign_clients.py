@@ -286,3 +286,35 @@ def test_metadata_that_is_stale_once_does_not_stop_a_producer(send: Send) -> Non
         send(kafka.bootstrap_servers, b"x", idempotent=True)
         assert stale.hits
         assert set(place.end_offsets.values()) == {1}
+
+
+def test_a_transaction_outlasts_lost_answers_and_busy_coordinators(kafka: Kafka) -> None:
+    from confluent_kafka import Producer
+
+    settings = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "transactional.id": "tx",
+        "retry.backoff.ms": 10,
+        "reconnect.backoff.ms": 10,
+    }
+    faults = [
+        kafka.fault("FindCoordinator", transactional_id="tx", error="COORDINATOR_NOT_AVAILABLE"),
+        kafka.fault("InitProducerId", transactional_id="tx", error="NOT_COORDINATOR"),
+        kafka.faults.transaction_ends_slowly(transactional_id="tx", nth=2),
+        kafka.fault("Produce", transactional_id="tx", action="cut-after-apply"),
+        kafka.fault("EndTxn", transactional_id="tx", action="cut-after-apply"),
+    ]
+    producer = Producer(settings)
+    producer.init_transactions(SECONDS_MAX)
+    for value in (b"first", b"second"):
+        producer.begin_transaction()
+        producer.produce("t", value, partition=0)
+        producer.commit_transaction(SECONDS_MAX)
+    assert [fault.hits for fault in faults] == [1, 1, 1, 1, 1]
+    consumer = kafka.consumer(isolation_level="read_committed")
+    consumer.assign([("t", 0)])
+    consumer.seek_to_beginning(("t", 0))
+    found: list[bytes] = []
+    while len(found) < 2:
+        found += [record.value for record in consumer.poll(1_000)]
+    assert found == [b"first", b"second"]
