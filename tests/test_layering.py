@@ -61,6 +61,17 @@ of its own floor if they form no circle.
 """
 
 INNER_FLOORS = {
+    "embedlog.testing.faults": (
+        "faults",
+        "presets stage",
+        "options hold",
+        "rule answers",
+        "actions matching",
+        "waiting refusals",
+        "fired",
+        "items mapping names",
+        "messages paths triggers user_code",
+    ),
     "embedlog.broker": (
         "apis",
         "commits topics transaction_verification",

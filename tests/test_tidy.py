@@ -44,6 +44,7 @@ LARGE_CLASSES = {
     "Consumer": "Kafka's calls; `aio` has the same",
     "InProcessTransport": "a transport's calls, and the append without a request",
     "Kafka": "the calls of a test; each part is a class of its own",
+    "Faults": "the list of rules, and a method for each named fault",
     "LogTasks": "recurring work of a data directory: a method each",
     "LoneMember": "the life of the only broker, one method a step",
     "Producer": "Kafka's calls; `aio` has the same",
@@ -297,6 +298,7 @@ def test_only_the_top_frame_of_a_thread_catches_everything() -> None:
         "embedlog/aio/threads.py",  # the coroutine that waits raises it
         "embedlog/runtime/ahead.py",  # the top frame of its thread; the caller raises it
         "embedlog/broker/dispatch.py",
+        "embedlog/testing/faults/user_code.py",  # the rule raises the error when it ends
         "embedlog/server/heavy_requests.py",  # the top frame of its thread
         "embedlog/client/interceptors.py",  # a user's code, which must not stop the client
         "embedlog/client/user_code.py",  # the caught error is raised when the work is done

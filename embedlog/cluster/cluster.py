@@ -553,6 +553,11 @@ class Cluster:
     def _is_gone(self) -> bool:
         return self._is_closed
 
+    @property
+    def is_closed(self) -> bool:
+        """True once `close` began."""
+        return self._is_closed
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the cluster was closed")

@@ -121,6 +121,10 @@ class Rank:
     thread."""
     NETWORK = 56
     """Guards the messages that the links between brokers keep. A leaf."""
+    FAULT_RULES = 57
+    """Guards the list of a test's fault rules, while they are put before the brokers. A leaf."""
+    FAULT_RULE = 58
+    """Guards the counters of one fault rule, or the requests that wait because of rules. A leaf."""
     PENDING = 60
     """Guards the arrival of an answer. Callbacks run after the lock's release."""
     ABORTED = 61

@@ -19,6 +19,8 @@ from embedlog.testing.interception import Stages
 from embedlog.testing.shape import Shape
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.new_topics import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.faults.faults import Faults
+    from embedlog.testing.faults.hold import Hold
+    from embedlog.testing.faults.options import FaultOptions, TriggerOptions
+    from embedlog.testing.faults.rule import FaultRule
     from embedlog.testing.timeline.recording import Recording
     from embedlog.testing.topics.logs import Logs
     from embedlog.testing.topics.matching import rec
@@ -256,6 +262,65 @@ class Kafka:
             if each.is_running:
                 each.core.listeners.cut()
 
+    @cached_property
+    def faults(self) -> Faults:
+        """The rules of `fault`, `hold` and `blackhole`: iterate, `clear()`, and named presets.
+
+        kafka.faults.coordinator_moves(group="workers", times=2)
+        """
+        from embedlog.testing.faults.faults import Faults
+
+        return Faults(self.cluster, self._stages)
+
+    def fault(self, *apis: str, **given: Unpack[FaultOptions]) -> FaultRule:
+        """Make a rule that meets requests with an error, a broken connection, a delay and so on.
+
+        with kafka.fault("Produce", topic="orders", error="NOT_ENOUGH_REPLICAS", times=2) as fault:
+            my_service()
+        assert fault.hits == 2
+
+        `apis` are Kafka's names; without one, the rule is for all APIs that have the fields of the
+        matchers. Requests between brokers are left alone, unless `internal=True` asks for them and
+        for no others.
+
+        matchers   node, topic, partition, group, transactional_id, client_id, principal, resource,
+                   where=function(request), versions, internal
+        triggers   once (the default), nth=, times=, always=True, chance= with seed=
+        errors     error="NAME", a code or a class of `embedlog.errors`; after_apply=True lets the
+                   broker do the work first. Errors that real brokers send after the work do so.
+        actions    action="cut", "cut-after-apply", "truncate", "hang", "corrupt-crc",
+                   "stale-metadata", "delay" (seconds=), "throttle" (ms=), "wrong-epoch" (by=)
+        answers    answer=function(request, response), which returns the answer to send
+
+        A rule that never acts raises an AssertionError at the end of its `with`, or when the
+        cluster is closed, unless `may_miss=True`.
+
+        Raises:
+            ConfigError: a name is unknown, or a request could never match, or an API cannot do it.
+        """
+        return self.faults.add(*apis, **given)
+
+    def hold(self, *apis: str, after_apply: bool = False, **given: Unpack[TriggerOptions]) -> Hold:
+        """Hold requests, or with `after_apply` their answers, until the test releases them.
+
+        with kafka.hold("Fetch", client_id="c") as hold:
+            hold.wait()
+            kafka.partition("orders", 0).move_to(2)
+            hold.held[0].release()
+
+        It takes the matchers of `fault`. Without a trigger it holds every matching request.
+        """
+        return self.faults.hold(*apis, after_apply=after_apply, **given)
+
+    def blackhole(self, **given: Unpack[TriggerOptions]) -> Hold:
+        """Let all requests of a client vanish, so that the brokers think it is dead.
+
+        with kafka.blackhole(client_id="worker-2"):
+            ...                     # the group expels it
+        # alive again: requests of connections that are still open arrive late
+        """
+        return self.faults.blackhole(**given)
+
     # Brokers, links, leaders
 
     def broker(self, node_id: int | None = None) -> BrokerNode:
@@ -314,13 +379,24 @@ class Kafka:
     # Life
 
     def close(self) -> None:
-        """Close the clients of `producer`, `consumer` and `admin`, then the cluster. Idempotent."""
+        """Close the clients of `producer`, `consumer` and `admin`, then the cluster. Idempotent.
+
+        Raises:
+            AssertionError: a fault rule never acted.
+        """
+        faults = vars(self).get("faults")
+        if faults is not None:
+            faults.release()
         self._ends.close()
+        if faults is not None:
+            faults.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, *exception: object) -> None:
+        if exception[0] is not None and "faults" in vars(self):
+            self.faults.clear(may_miss=True)
         self.close()
 
     def __repr__(self) -> str:

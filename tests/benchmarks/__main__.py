@@ -13,6 +13,7 @@ NAMES = (
     "transactions",
     "groups",
     "cluster",
+    "faults",
     "spark",
     "scale",
 )
