@@ -245,6 +245,15 @@ INNER_FLOORS = {
         "offsets writer",
         "durability epochs gaps transactions",
     ),
+    "embedlog.testing": (
+        "pytest_plugin",
+        "simulation unittest_case",
+        "container forms plugin",
+        "kafka",
+        "interception leaks loopback_transport shape simulated_runtime",
+        "clients sim_files sim_scheduler",
+        "names sim_clock",
+    ),
     "wire": (
         "connection",
         "compiler headers",

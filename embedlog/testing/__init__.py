@@ -3,25 +3,67 @@
 with Kafka(brokers=3, topics={"orders": 6}) as kafka:       the fixture `kafka` of pytest is one
     my_service(kafka.bootstrap_servers)
 
+@with_kafka(topics={"orders": 6})                           the same as a decorator
+@simulate(seeds=200)                                        in simulated time, from seeds
+
 runtime = sim_runtime(seed=7)        time stands still, the disk crashes on demand, no threads
+
+pytest imports this package in every project that has embedlog, so a public name is imported when it
+is first used.
 """
 
 from __future__ import annotations
 
-from embedlog.testing.kafka import Kafka
-from embedlog.testing.shape import Shape
-from embedlog.testing.sim_clock import SimClock
-from embedlog.testing.sim_files import SimFiles, SimulatedCrash
-from embedlog.testing.sim_runtime import SimRuntime, sim_runtime
-from embedlog.testing.sim_scheduler import SimScheduler
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.testing.container import KafkaContainer as KafkaContainer
+    from embedlog.testing.forms import with_kafka as with_kafka
+    from embedlog.testing.kafka import Kafka as Kafka
+    from embedlog.testing.leaks import Leak as Leak
+    from embedlog.testing.leaks import LeakWarning as LeakWarning
+    from embedlog.testing.shape import Shape as Shape
+    from embedlog.testing.sim_clock import SimClock as SimClock
+    from embedlog.testing.sim_files import SimFiles as SimFiles
+    from embedlog.testing.sim_files import SimulatedCrash as SimulatedCrash
+    from embedlog.testing.sim_scheduler import SimScheduler as SimScheduler
+    from embedlog.testing.simulated_runtime import (
+        SimRuntime as SimRuntime,
+    )
+    from embedlog.testing.simulated_runtime import (
+        sim_runtime as sim_runtime,
+    )
+    from embedlog.testing.simulation import SimulatedKafka as SimulatedKafka
+    from embedlog.testing.simulation import simulate as simulate
+    from embedlog.testing.unittest_case import KafkaTestCase as KafkaTestCase
 
-__all__ = [
-    "Kafka",
-    "Shape",
-    "SimClock",
-    "SimFiles",
-    "SimRuntime",
-    "SimScheduler",
-    "SimulatedCrash",
-    "sim_runtime",
-]
+_PUBLIC = {
+    "container": "KafkaContainer",
+    "forms": "with_kafka",
+    "kafka": "Kafka",
+    "leaks": "Leak LeakWarning",
+    "shape": "Shape",
+    "sim_clock": "SimClock",
+    "sim_files": "SimFiles SimulatedCrash",
+    "sim_scheduler": "SimScheduler",
+    "simulated_runtime": "SimRuntime sim_runtime",
+    "simulation": "SimulatedKafka simulate",
+    "unittest_case": "KafkaTestCase",
+}
+"""The public names by the module that defines them. Type checkers read the imports above. No module
+may have the name of a public name, because its import would replace that name."""
+
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = __import__(f"{__name__}.{_HOMES[name]}", fromlist=(name,))
+    value: object = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

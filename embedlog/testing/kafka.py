@@ -9,9 +9,9 @@ The fixture `kafka` of the pytest plugin is one. Each part loads when a test fir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from embedlog.cluster.cluster import Cluster
 from embedlog.config.broker_config import normalise_names
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
+    from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.leaks import Leak, LeakWatch
+
+T = TypeVar("T")
+Provider = Callable[[], Iterable[tuple[str, str]]]
+"""Returns titles and texts for the report of a failed test."""
 
 
 class Kafka:
@@ -38,21 +44,33 @@ class Kafka:
     test got from it, then the cluster.
     """
 
-    def __init__(self, shape: Shape | None = None, **given: Any) -> None:
-        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`."""
+    def __init__(
+        self, shape: Shape | None = None, *, runtime: Runtime | None = None, **given: Any
+    ) -> None:
+        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`.
+
+        `runtime` replaces clock, files, threads and randomness: see `simulate`.
+        """
         self.shape = Shape.of(**given) if shape is None else shape
         self.cluster = Cluster(
             self.shape.path,
             normalise_names(dict(self.shape.config)),
             brokers=self.shape.brokers,
             racks=self.shape.racks,
+            cluster_id=self.shape.cluster_id,
             is_embedded=True,
+            runtime=runtime,
         )
         """The cluster, for everything that this object does not offer itself."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
         self._listener: BrokerListener | ClusterListener | None = None
         self._ends.callback(self.cluster.close)
+        self.namespace = ""
+        """The end of the names that `name` returns; empty if the cluster belongs to one test."""
+        self.failure_providers: list[Provider] = []
+        """See `on_failure`."""
+        self._leak_watch: LeakWatch | None = None
         try:
             self._create_topics()
         except BaseException:
@@ -60,9 +78,14 @@ class Kafka:
             raise
 
     def _create_topics(self) -> None:
-        for name, given in self.shape.topics.items():
-            arguments = dict(given) if isinstance(given, Mapping) else {"partitions": given}
-            self.create_topic(name, **arguments)
+        for name in self.shape.topics:
+            self.create_shaped_topic(name)
+
+    def create_shaped_topic(self, name: str) -> CreatedTopic:
+        """Create a topic of the shape, or create it again after it was deleted."""
+        given = self.shape.topics[name]
+        arguments = dict(given) if isinstance(given, Mapping) else {"partitions": given}
+        return self.create_topic(name, **arguments)
 
     # Addresses and clients
 
@@ -90,6 +113,48 @@ class Kafka:
         made = self.cluster.admin(**settings)
         self._ends.callback(made.close)
         return made
+
+    def client_config(
+        self,
+        client: str,
+        role: str | None = None,
+        *,
+        group_id: str | None = None,
+        **settings: Any,
+    ) -> dict[str, Any]:
+        """Return settings for a foreign client, which its constructor takes unmodified.
+
+            Producer(kafka.client_config("confluent", "producer"))
+            KafkaConsumer("orders", **kafka.client_config("kafka-python", group_id="billing"))
+
+        `client` is "confluent", "librdkafka", "kafka-python", "aiokafka", "java", "kafkajs",
+        "franz-go" or "embedlog". `role` is "producer", "consumer" or "admin"; a `group_id` makes it
+        "consumer". The values end the waits that the client's defaults cause in tests: see
+        `embedlog.testing.clients.kinds`. `settings` override them.
+        """
+        from embedlog.testing.clients.config import client_config
+
+        addresses = self.bootstrap_servers
+        return client_config(client, addresses, role, group_id=group_id, **settings)
+
+    def closing(self, client: T) -> T:
+        """Return a foreign client, which `close` ends before the cluster.
+
+            producer = kafka.closing(Producer(kafka.client_config("confluent")))
+
+        So the client sends its records, and prints nothing about lost connections.
+        """
+        from embedlog.testing.clients.endings import ending
+
+        self._ends.callback(ending(client))
+        return client
+
+    def name(self, word: str) -> str:
+        """Return a name for a topic, a group or a transactional id that no other test has.
+
+        It is `word` itself if the cluster belongs to this test.
+        """
+        return word + self.namespace
 
     # Topics and records
 
@@ -138,8 +203,36 @@ class Kafka:
 
     # Life
 
+    def on_failure(self, provider: Provider) -> None:
+        """Show the result of `provider()` in the report of a test that fails.
+
+            kafka.on_failure(lambda: [("lag", str(lag()))])
+
+        The result has the titles of sections and their texts.
+        """
+        self.failure_providers.append(provider)
+
+    def watch_leaks(self) -> None:
+        """Note the present threads, and the broker's errors from here on, for `leaks`."""
+        from embedlog.testing.leaks import LeakWatch
+
+        if self._leak_watch is None:
+            self._leak_watch = LeakWatch()
+            self._ends.callback(self._leak_watch.end)
+
+    def leaks(self) -> list[Leak]:
+        """Return the clients, transactions, threads and errors that the test leaves behind.
+
+        Call it before `close`. Threads and errors count from `watch_leaks` on, which the fixtures
+        call. It waits 0.1 s for connections that are ending.
+        """
+        from embedlog.testing.leaks import LeakWatch
+
+        watch = self._leak_watch or LeakWatch()
+        return watch.found(self.cluster, self._listener)
+
     def close(self) -> None:
-        """Close the clients of `producer`, `consumer` and `admin`, then the cluster. Idempotent."""
+        """Close the clients that were made for the test, then the cluster. Idempotent."""
         self._ends.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,178 @@
+"""`LeakWatch`: what a test leaves behind: clients, transactions, threads, and errors of a broker.
+
+connections     clients over sockets that are still connected
+transactions    transactions without commit or abort
+threads         Python threads that began in the test and still run
+errors          exceptions in the brokers: bugs of embedlog, which the clients see only as
+                UNKNOWN_SERVER_ERROR or as a broken connection
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from embedlog.errors import EmbedlogError
+from embedlog.runtime.pending import Pending
+
+if TYPE_CHECKING:
+    from logging import Handler, LogRecord
+    from threading import Thread
+
+    from embedlog.cluster.cluster import Cluster
+    from embedlog.cluster.handles.cluster_listener import ClusterListener
+    from embedlog.server.addresses import BrokerListener, ServedAddress
+    from wire.net.connection import Connection
+
+KINDS = ("connections", "errors", "threads", "transactions")
+_GRACE_MS = 100
+"""Time for clients that are just leaving, and for threads that are just ending."""
+_OWN_THREADS = "embedlog-"
+_LOGGERS = ("embedlog", "wire")
+
+
+class LeakWarning(UserWarning):
+    """A test left something behind: see `Kafka.leaks`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """One thing that a test left behind."""
+
+    kind: str
+    """"connections", "errors", "threads" or "transactions"."""
+    what: str
+    """The thing: a client id and its address, a thread's name, a transactional id, an error."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.what}"
+
+
+class LeakWatch:
+    """Threads at the beginning of a test, and errors of brokers since then."""
+
+    def __init__(self) -> None:
+        self._threads = set(_threads())
+        self._errors: list[str] = []
+        self._handlers = [_listen_to(name, self._errors) for name in _LOGGERS]
+
+    def found(
+        self, cluster: Cluster, listener: BrokerListener | ClusterListener | None
+    ) -> list[Leak]:
+        """Return the leaks at this moment."""
+        return [
+            *(Leak("errors", text) for text in self._errors),
+            *(Leak("connections", text) for text in _connected(cluster, listener)),
+            *(Leak("transactions", text) for text in _open_transactions(cluster)),
+            *(Leak("threads", each.name) for each in _lasting(self._threads)),
+        ]
+
+    def end(self) -> None:
+        """Listen to errors no more."""
+        from logging import getLogger
+
+        for name, handler in zip(_LOGGERS, self._handlers, strict=False):
+            getLogger(name).removeHandler(handler)
+        self._handlers = []
+
+
+def _threads() -> list[Thread]:
+    threading = sys.modules.get("threading")
+    return [] if threading is None else list(threading.enumerate())
+
+
+def _lasting(before: set[Thread]) -> list[Thread]:
+    """Return the new threads that do not end soon."""
+    new = [
+        each for each in _threads() if each not in before and not each.name.startswith(_OWN_THREADS)
+    ]
+    for each in new:
+        each.join(_GRACE_MS / 1_000 / len(new))
+    return [each for each in new if each.is_alive()]
+
+
+def _listen_to(name: str, errors: list[str]) -> Handler:
+    """Collect the exceptions that a logger and those below it report."""
+    import logging
+
+    class Collector(logging.Handler):
+        """Keeps the errors, and leaves the lines of a program without handlers as they are."""
+
+        def emit(self, record: LogRecord) -> None:
+            if _is_bug(record):
+                errors.append(f"{record.getMessage()}: {(record.exc_info or (0, 0))[1]!r}")
+            last = logging.lastResort
+            if last is not None and not logging.root.handlers and record.levelno >= last.level:
+                last.handle(record)
+
+    made = Collector(logging.WARNING)
+    logging.getLogger(name).addHandler(made)
+    return made
+
+
+def _is_bug(record: LogRecord) -> bool:
+    """Return whether a line tells of an exception that no disk, peer or user has caused."""
+    error = record.exc_info[1] if record.exc_info else None
+    return error is not None and not isinstance(error, OSError | EmbedlogError)
+
+
+def _served(listener: BrokerListener | ClusterListener | None) -> list[ServedAddress]:
+    if listener is None:
+        return []
+    served = listener.served
+    return served if isinstance(served, list) else [served]
+
+
+def _connections(served: list[ServedAddress]) -> list[Connection]:
+    return [each for address in served for each in list(address.connections.by_fd.values())]
+
+
+def _connected(cluster: Cluster, listener: BrokerListener | ClusterListener | None) -> list[str]:
+    """Return a text for each client that does not leave soon."""
+    served = _served(listener)
+    if _connections(served):
+        all_left: Pending[object] = Pending()
+
+        def one_left() -> None:
+            if not _connections(served) and not all_left.done():
+                all_left.complete(None)
+
+        for each in served:
+            each.connections.dropped = one_left
+        one_left()
+        cluster.runtime.scheduler.wait(all_left, _GRACE_MS)
+        for each in served:
+            each.connections.dropped = None
+    counts: dict[str, int] = {}
+    for connection in _connections(served):
+        name = _client(connection)
+        counts[name] = counts.get(name, 0) + 1
+    return [f"{name}, {count} open" for name, count in counts.items()]
+
+
+def _client(connection: Connection) -> str:
+    """Return the id of a connection's client, and the name of its library."""
+    context = connection.state
+    client_id = getattr(context, "client_id", None)
+    software = getattr(context, "client_software_name", "")
+    return f"client {client_id!r}" + (f" ({software})" if software else "")
+
+
+def _open_transactions(cluster: Cluster) -> list[str]:
+    from embedlog.topic_names import TRANSACTIONS_TOPIC
+
+    if not any(
+        TRANSACTIONS_TOPIC in each.core.image.topics_by_name
+        for each in cluster.brokers
+        if each.is_running
+    ):
+        return []  # no client has ever begun one
+    with cluster.admin() as admin:
+        found = admin.list_transactions(states=["Ongoing"], timeout_ms=1_000)
+        unreachable = found.errors
+    return [
+        f"{each.transactional_id!r} of producer {each.producer_id}"
+        for name, each in found.values.items()
+        if name not in unreachable
+    ]
