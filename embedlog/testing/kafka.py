@@ -226,10 +226,9 @@ class Kafka:
         Call it before `close`. Threads and errors count from `watch_leaks` on, which the fixtures
         call. It waits 0.1 s for connections that are ending.
         """
-        from embedlog.testing.leaks import LeakWatch
-
-        watch = self._leak_watch or LeakWatch()
-        return watch.found(self.cluster, self._listener)
+        self.watch_leaks()
+        assert self._leak_watch is not None
+        return self._leak_watch.found(self.cluster, self._listener)
 
     def close(self) -> None:
         """Close the clients that were made for the test, then the cluster. Idempotent."""

@@ -55,7 +55,7 @@ class LeakWatch:
     def __init__(self) -> None:
         self._threads = set(_threads())
         self._errors: list[str] = []
-        self._handlers = [_listen_to(name, self._errors) for name in _LOGGERS]
+        _listen(self._errors)
 
     def found(
         self, cluster: Cluster, listener: BrokerListener | ClusterListener | None
@@ -70,11 +70,7 @@ class LeakWatch:
 
     def end(self) -> None:
         """Listen to errors no more."""
-        from logging import getLogger
-
-        for name, handler in zip(_LOGGERS, self._handlers, strict=False):
-            getLogger(name).removeHandler(handler)
-        self._handlers = []
+        _stop_listening(self._errors)
 
 
 def _threads() -> list[Thread]:
@@ -92,8 +88,14 @@ def _lasting(before: set[Thread]) -> list[Thread]:
     return [each for each in new if each.is_alive()]
 
 
-def _listen_to(name: str, errors: list[str]) -> Handler:
-    """Collect the exceptions that a logger and those below it report."""
+_handlers: list[Handler] = []
+"""The handler of all watches, while there is one."""
+_listeners: list[list[str]] = []
+"""The errors of each watch. Lists are told apart by identity: several may be equal."""
+
+
+def _listen(errors: list[str]) -> None:
+    """Collect the exceptions of embedlog's loggers in `errors`."""
     import logging
 
     class Collector(logging.Handler):
@@ -101,14 +103,28 @@ def _listen_to(name: str, errors: list[str]) -> Handler:
 
         def emit(self, record: LogRecord) -> None:
             if _is_bug(record):
-                errors.append(f"{record.getMessage()}: {(record.exc_info or (0, 0))[1]!r}")
+                error = record.exc_info[1] if record.exc_info else None
+                for each in list(_listeners):
+                    each.append(f"{record.getMessage()}: {error!r}")
             last = logging.lastResort
             if last is not None and not logging.root.handlers and record.levelno >= last.level:
                 last.handle(record)
 
-    made = Collector(logging.WARNING)
-    logging.getLogger(name).addHandler(made)
-    return made
+    _listeners.append(errors)
+    if not _handlers:
+        _handlers.append(Collector(logging.WARNING))
+        for name in _LOGGERS:
+            logging.getLogger(name).addHandler(_handlers[0])
+
+
+def _stop_listening(errors: list[str]) -> None:
+    from logging import getLogger
+
+    _listeners[:] = [each for each in _listeners if each is not errors]
+    if not _listeners and _handlers:
+        handler = _handlers.pop()
+        for name in _LOGGERS:
+            getLogger(name).removeHandler(handler)
 
 
 def _is_bug(record: LogRecord) -> bool:

@@ -7,9 +7,15 @@ import textwrap
 
 import pytest
 
-# A run in this process forgets the modules that it was the first to import. Do not let each run
-# import them anew.
-import wire.net.listener  # noqa: F401
+import embedlog
+import embedlog.testing.forms
+import embedlog.testing.plugin.assertions
+import embedlog.testing.plugin.failures
+import embedlog.testing.plugin.fresh
+import embedlog.testing.plugin.matrix
+import embedlog.testing.plugin.session
+import embedlog.testing.simulation
+from embedlog.testing import Kafka
 
 INSTALLED = importlib.metadata.entry_points(group="pytest11", name="embedlog")
 
@@ -40,6 +46,33 @@ class Project:
         return run(*plugins, "--strict-markers", "-p", "no:cacheprovider", *arguments)
 
 
+@pytest.fixture(scope="session")
+def _loaded() -> None:
+    """Load the modules that the runs use. A run in this process forgets the modules that it is the
+    first to import, so each would import them anew.
+    """
+    with Kafka(topics={"orders": 1}) as kafka:
+        address = kafka.bootstrap_servers
+        with embedlog.Producer(address) as producer, kafka.producer() as own:
+            producer.send("orders", b"x").result()
+            own.send("orders", b"x").result()
+        for target in (address, kafka.cluster):
+            with embedlog.Consumer(target, group_id="g", auto_offset_reset="earliest") as consumer:
+                consumer.subscribe(["orders"])
+                while not consumer.poll(1_000):
+                    pass
+            with embedlog.Admin(target) as admin:
+                admin.describe_cluster()
+                assert list(admin.delete_groups(["g"])) == ["g"] or target is kafka.cluster
+                admin.list_groups().check()
+                admin.describe_topics(["orders"]).check()
+        with embedlog.Admin(address) as admin:
+            admin.delete_topics(["orders"]).check()
+        assert kafka.leaks() == []
+    with Kafka(brokers=2):
+        pass
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
+def project(pytester: pytest.Pytester, _loaded: None) -> Project:
     return Project(pytester)
