@@ -80,13 +80,13 @@ def _add_options(parser: pytest.Parser) -> None:
     options = [option for group in groups for option in getattr(group, "options", ())]
     taken = {name for option in options for name in option.names()}
     group = parser.getgroup("embedlog", "embedlog: a Kafka for tests")
-    for name, kind, text in (
-        ("kafka", str, "run the tests against a real cluster, HOST:PORT[,HOST:PORT]"),
-        ("kafka-seed", int, "run simulated tests with this seed alone"),
+    for name, kind, metavar, text in (
+        ("kafka", str, "HOST:PORT,...", "run the tests against a real cluster"),
+        ("kafka-seed", int, "SEED", "run simulated tests with this seed alone"),
     ):
         option = f"--{name}" if f"--{name}" not in taken else f"--embedlog-{name}"
         dest = f"embedlog_{name.replace('-', '_')}"
-        group.addoption(option, dest=dest, type=kind, default=None, help=text)
+        group.addoption(option, dest=dest, type=kind, metavar=metavar, default=None, help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,6 +105,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from embedlog.testing.simulation import SEED
 
         config.add_cleanup(set_for_now({SEED: str(seed)}))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Name the real cluster."""
+    address = config.getoption("embedlog_kafka", None)
+    return f"kafka: the cluster at {address}, not embedlog" if address else None
 
 
 def fixture_name(config: pytest.Config) -> str:

@@ -137,8 +137,9 @@ class RealKafka:
             made: CreatedTopic = self._admin.create_topics([topic])[name]
         except TopicAlreadyExists:
             raise ConfigError(
-                f"topic {name!r} exists at {self.bootstrap_servers}, and a test may not delete it; "
-                f"use kafka.name({name!r}) for a private name, or an empty cluster"
+                f"topic {name!r} exists at {self.bootstrap_servers}, and a test may not delete "
+                f"it; use kafka.name({name!r}) for a private name, which tests beside it need as "
+                "well, or an empty cluster"
             ) from None
         self._made.append(name)
         return made

@@ -134,6 +134,30 @@ def test_a_projects_own_fixture_of_the_name_wins(project: Project) -> None:
     found.assert_outcomes(passed=1)
 
 
+def test_a_projects_fixture_may_wrap_ours(project: Project) -> None:
+    project.write(
+        conftest="""
+            import pytest
+
+            @pytest.fixture
+            def kafka(kafka):
+                kafka.create_topic("always", 1)
+                return kafka
+        """
+    )
+    found = project.run(
+        """
+        import pytest
+
+        @pytest.mark.kafka(topics={"orders": 1})
+        @pytest.mark.kafka(brokers=2, topics={"orders": 1})
+        def test_it(kafka):
+            assert kafka.cluster.topics == ["always", "orders"]
+        """
+    )
+    found.assert_outcomes(passed=2)
+
+
 def test_a_projects_own_option_of_the_name_stays(project: Project) -> None:
     project.write(
         conftest='def pytest_addoption(parser):\n    parser.addoption("--kafka", default="no")'
