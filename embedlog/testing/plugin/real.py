@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pytest
 
-from embedlog.errors import ConfigError, KafkaError, TopicAlreadyExists
+from embedlog.errors import ConfigError, EmbedlogError, KafkaError, TopicAlreadyExists
 from embedlog.runtime.randomness import Random
 from embedlog.testing.clients.config import client_config
 from embedlog.testing.kafka import Kafka
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from embedlog.testing.plugin.marks import Marked
 
 T = TypeVar("T")
+
+_ANSWERS_MS = 10_000
+_UNREACHABLE: dict[str, str] = {}
+"""Address -> the message for every test."""
 
 _NEEDS = {
     "broker": "brokers that stop, fail and pause",
@@ -58,9 +62,9 @@ class RealKafka:
         self.namespace = f"-{Random().below(1 << 48):012x}"
         self._skip_for(marked)
         self._admin = self.admin(request_timeout_ms=10_000)
-        self._ends.callback(self.clean)
         try:
             self._check_brokers(marked.shape.brokers)
+            self._ends.callback(self.clean)
             for name, given in marked.shape.topics.items():
                 arguments = {"partitions": given} if isinstance(given, int) else dict(given)
                 self.create_topic(name, **arguments)
@@ -74,7 +78,14 @@ class RealKafka:
                 pytest.skip(f"needs the fake: {name}={marked.given[name]!r}")
 
     def _check_brokers(self, wanted: int) -> None:
-        found = len(self._admin.describe_cluster().nodes)
+        address = self.bootstrap_servers
+        if address in _UNREACHABLE:  # do not wait again for each test
+            pytest.fail(_UNREACHABLE[address], pytrace=False)
+        try:
+            found = len(self._admin.describe_cluster(timeout_ms=_ANSWERS_MS).nodes)
+        except (EmbedlogError, OSError) as error:
+            _UNREACHABLE[address] = f"--kafka={address}: no cluster answers: {error}"
+            pytest.fail(_UNREACHABLE[address], pytrace=False)
         if found < wanted:
             pytest.skip(f"needs {wanted} brokers, and {self.bootstrap_servers} has {found}")
 

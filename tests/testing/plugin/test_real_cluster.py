@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,24 @@ def test_a_topic_of_somebody_else_is_never_deleted(project: Project) -> None:
     found.stdout.fnmatch_lines(
         ["*topic 'theirs' exists at *use kafka.name('theirs')*", "*did you mean 'create_topic'*"]
     )
+
+
+@pytest.mark.slow
+def test_an_address_without_a_cluster_fails_the_tests_soon(project: Project) -> None:
+    begin = time.monotonic()
+    found = project.run(
+        """
+        def test_one(kafka):
+            pass
+
+        def test_two(kafka_session):
+            pass
+        """,
+        "--kafka=127.0.0.1:1",
+    )
+    found.assert_outcomes(errors=2)
+    found.stdout.fnmatch_lines(["*--kafka=127.0.0.1:1: no cluster answers: *"])
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.slow
