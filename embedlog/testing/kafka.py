@@ -66,6 +66,9 @@ class Kafka:
         self._ends = ExitStack()
         self._listener: BrokerListener | ClusterListener | None = None
         self._ends.callback(self.cluster.close)
+        self._clients: list[Callable[[], object]] = []
+        """The ends of the clients that were made for the test."""
+        self._ends.callback(self.close_clients)
         self.namespace = ""
         """The end of the names that `name` returns; empty if the cluster belongs to one test."""
         self.failure_providers: list[Provider] = []
@@ -99,19 +102,19 @@ class Kafka:
     def producer(self, **settings: Any) -> Producer:
         """Return a producer, which `close` closes: see `Cluster.producer`."""
         made = self.cluster.producer(**settings)
-        self._ends.callback(made.close)
+        self._clients.append(made.close)
         return made
 
     def consumer(self, **settings: Any) -> Consumer:
         """Return a consumer, which `close` closes: see `Cluster.consumer`."""
         made = self.cluster.consumer(**settings)
-        self._ends.callback(made.close)
+        self._clients.append(made.close)
         return made
 
     def admin(self, **settings: Any) -> Admin:
         """Return an admin client, which `close` closes: see `Cluster.admin`."""
         made = self.cluster.admin(**settings)
-        self._ends.callback(made.close)
+        self._clients.append(made.close)
         return made
 
     def client_config(
@@ -146,7 +149,7 @@ class Kafka:
         """
         from embedlog.testing.clients.endings import ending
 
-        self._ends.callback(ending(client))
+        self._clients.append(ending(client))
         return client
 
     def name(self, word: str) -> str:
@@ -220,15 +223,32 @@ class Kafka:
             self._leak_watch = LeakWatch()
             self._ends.callback(self._leak_watch.end)
 
-    def leaks(self) -> list[Leak]:
-        """Return the clients, transactions, threads and errors that the test leaves behind.
+    def leaks(self, *kinds: str) -> list[Leak]:
+        """Return the connections, transactions, threads and errors that the test leaves behind.
 
-        Call it before `close`. Threads and errors count from `watch_leaks` on, which the fixtures
-        call. It waits 0.1 s for connections that are ending.
+            assert kafka.leaks("connections", "transactions") == []
+
+        Without `kinds` all are looked for. Threads and errors count from `watch_leaks` on, which
+        the fixtures call. It waits 0.1 s for connections that are ending.
         """
         self.watch_leaks()
         assert self._leak_watch is not None
-        return self._leak_watch.found(self.cluster, self._listener)
+        return self._leak_watch.found(self.cluster, self._listener, kinds)
+
+    @property
+    def client_count(self) -> int:
+        """The number of clients that `close_clients` would close."""
+        return len(self._clients)
+
+    def close_clients(self, first: int = 0) -> None:
+        """Close the clients that were made for the test, the newest first, down to number `first`.
+
+        These are the clients of `producer`, `consumer`, `admin` and `closing`.
+        """
+        with ExitStack() as ends:
+            for end in self._clients[first:]:
+                ends.callback(end)
+            del self._clients[first:]
 
     def close(self) -> None:
         """Close the clients that were made for the test, then the cluster. Idempotent."""

@@ -10,11 +10,13 @@ errors          exceptions in the brokers: bugs of embedlog, which the clients s
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from embedlog.errors import EmbedlogError
+from embedlog.errors import ConfigError, EmbedlogError
 from embedlog.runtime.pending import Pending
+from embedlog.testing.names import nearest
 
 if TYPE_CHECKING:
     from logging import Handler, LogRecord
@@ -58,15 +60,26 @@ class LeakWatch:
         _listen(self._errors)
 
     def found(
-        self, cluster: Cluster, listener: BrokerListener | ClusterListener | None
+        self,
+        cluster: Cluster,
+        listener: BrokerListener | ClusterListener | None,
+        kinds: Iterable[str] = (),
     ) -> list[Leak]:
-        """Return the leaks at this moment."""
-        return [
-            *(Leak("errors", text) for text in self._errors),
-            *(Leak("connections", text) for text in _connected(cluster, listener)),
-            *(Leak("transactions", text) for text in _open_transactions(cluster)),
-            *(Leak("threads", each.name) for each in _lasting(self._threads)),
-        ]
+        """Return the leaks at this moment: of all kinds, or of the given ones.
+
+        Raises:
+            ConfigError: a kind is unknown.
+        """
+        finders: dict[str, Callable[[], Iterable[str]]] = {
+            "errors": lambda: list(self._errors),
+            "connections": lambda: _connected(cluster, listener),
+            "transactions": lambda: _open_transactions(cluster),
+            "threads": lambda: [each.name for each in _lasting(self._threads)],
+        }
+        for kind in kinds:
+            if kind not in finders:
+                raise ConfigError(f"leaks of kind {kind!r} are unknown; {nearest(kind, finders)}")
+        return [Leak(kind, text) for kind in kinds or finders for text in finders[kind]()]
 
     def end(self) -> None:
         """Listen to errors no more."""

@@ -66,9 +66,10 @@ def _close(owner: Any, kafka: Kafka) -> None:
 
     del owner._kafka
     with kafka:
-        leaks = kafka.leaks()
+        leaks = kafka.leaks("transactions")
+        kafka.close_clients()
+        leaks += kafka.leaks("connections", "errors")
     for each in leaks:
         if each.kind == "errors":
             raise AssertionError(f"an exception in a broker: {each.what}")
-        if each.kind != "threads":
-            warn(f"the test left behind {each}", LeakWarning, stacklevel=2)
+        warn(f"the test left behind {each}", LeakWarning, stacklevel=2)

@@ -12,7 +12,7 @@ import pytest
 
 import embedlog
 from embedlog.broker import dispatch
-from embedlog.errors import UnknownServerError
+from embedlog.errors import ConfigError, UnknownServerError
 from embedlog.testing import Kafka, Leak
 from embedlog.testing.interception import RULES, Call, Proceed, Stages
 from wire.api_keys import ApiKey
@@ -99,6 +99,11 @@ def test_an_exception_of_a_broker_is_an_error(kafka: Kafka) -> None:
     assert found.kind == "errors"
     assert "version" in found.what
     assert "AttributeError" in found.what
+
+
+def test_a_misspelt_kind_is_refused(kafka: Kafka) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'connections'"):
+        kafka.leaks("conections")
 
 
 def test_errors_of_the_disk_are_none_of_the_brokers(kafka: Kafka) -> None:

@@ -41,9 +41,14 @@ def fresh(request: pytest.FixtureRequest, marker: str) -> Iterator[Kafka | RealK
         pytest.fail("the test left behind\n" + "\n".join(texts), pytrace=False)
 
 
-def checked(kafka: Kafka, rules: dict[str, str]) -> list[str]:
-    """Warn of the leaks of a cluster; return the texts of leaks that fail the test."""
-    return report(kafka.leaks(), rules) if set(rules.values()) != {"off"} else []
+def checked(kafka: Kafka, rules: dict[str, str], first: int = 0) -> list[str]:
+    """Close the clients of the test, warn of leaks, and return the texts of failing leaks."""
+    wanted = [kind for kind, action in rules.items() if action != "off"]
+    # A producer that closes aborts its transaction.
+    transactions = kafka.leaks("transactions") if "transactions" in wanted else []
+    kafka.close_clients(first)
+    others = [kind for kind in wanted if kind != "transactions"]
+    return report([*transactions, *(kafka.leaks(*others) if others else [])], rules)
 
 
 def real_address(config: pytest.Config) -> str | None:

@@ -18,12 +18,15 @@ from embedlog.topic_names import OFFSETS_TOPIC
 class Isolation:
     """Around each test that may use one cluster."""
 
-    def __init__(self, kafka: Kafka | RealKafka, check: Callable[[], list[str]]) -> None:
-        """`check()` returns the texts of leaks that fail the test."""
+    def __init__(self, kafka: Kafka | RealKafka, check: Callable[[int], list[str]]) -> None:
+        """`check(first)` closes the clients of the test, whose numbers begin with `first`, and
+        returns the texts of leaks that fail the test.
+        """
         self._kafka = kafka
         self._check = check
         self._is_begun = False
         self._number = 0
+        self._client_count = 0
         self._topics: dict[str, int] = {}
         self._groups: set[str] = set()
 
@@ -36,6 +39,7 @@ class Isolation:
         kafka = self._kafka
         if isinstance(kafka, Kafka):
             kafka.namespace = f"-{self._number}"
+            self._client_count = kafka.client_count
             self._topics = _topics(kafka)
             self._groups = _groups(kafka)
 
@@ -48,7 +52,7 @@ class Isolation:
         if isinstance(kafka, RealKafka):
             kafka.clean()
             return []
-        texts = self._check()
+        texts = self._check(self._client_count)
         present = _topics(kafka)
         groups = _groups(kafka) - self._groups
         changed = [

@@ -37,12 +37,12 @@ def session(request: pytest.FixtureRequest) -> Iterator[Kafka | RealKafka]:
         address = real_address(config)
         if address is not None:
             kafka = real = stack.enter_context(RealKafka(address, marked))
-            isolation = Isolation(real, list)
+            isolation = Isolation(real, lambda _first: [])
         else:
             early = config.stash.get(_EARLY, None) if marked is _PLAIN else None
             kafka = fake = early or stack.enter_context(Kafka(marked.shape))
             fake.watch_leaks()
-            isolation = Isolation(fake, lambda: checked(fake, rules))
+            isolation = Isolation(fake, lambda first: checked(fake, rules, first))
         stack.enter_context(led_by(config, marked, kafka))
         isolations = activate(config).isolations
         isolations.append(isolation)

@@ -88,3 +88,41 @@ def test_an_exception_of_a_broker_fails_the_test(project: Project, fixture: str)
     assert found.parseoutcomes()["passed"] == 2
     assert found.parseoutcomes()["errors"] >= 1
     found.stdout.fnmatch_lines(["*errors: Fetch failed: ZeroDivisionError('division by zero')*"])
+
+
+def test_clients_of_the_cluster_are_closed_before_connections_are_counted(
+    project: Project,
+) -> None:
+    project.ini("embedlog_leaks = fail")
+    found = project.run(
+        """
+        import embedlog
+
+        def test_it(kafka):
+            kafka.closing(embedlog.Producer(kafka.bootstrap_servers)).send("orders", b"x").result()
+
+        def test_session(kafka_session):
+            assert kafka_session.client_count == 0
+            address = kafka_session.bootstrap_servers
+            kafka_session.closing(embedlog.Producer(address)).send("orders", b"x").result()
+
+        def test_after(kafka_session):
+            assert kafka_session.client_count == 0
+            assert kafka_session.leaks("connections") == []
+        """
+    )
+    found.assert_outcomes(passed=3)
+
+
+def test_a_transaction_that_only_the_end_aborts_is_a_leak(project: Project) -> None:
+    found = project.run(
+        """
+        def test_it(kafka):
+            producer = kafka.producer(transactional_id="t-1")
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send("orders", b"x").result()
+        """
+    )
+    found.assert_outcomes(passed=1)
+    found.stdout.fnmatch_lines(["*LeakWarning: the test left behind transactions: 't-1' of *"])
