@@ -89,6 +89,9 @@ _LIBRDKAFKA = ClientKind(
     },
     roles={
         "producer": {"linger.ms": 0},
+        # One wait is left: a group without committed offsets looks up where it begins only after
+        # 100 ms, which is a constant of librdkafka. A program that cannot wait commits offsets
+        # before, or assigns partitions with offsets in `on_assign`.
         "consumer": {
             "auto.offset.reset": "earliest",
             # A rebalance reaches the other members with their next heartbeat: after 3 s.

@@ -1,7 +1,7 @@
 """`Isolation`: tests that share a cluster do not see each other.
 
-rollback      topics and groups that a test made are deleted after it; topics of the cluster's
-              shape are made anew if the test wrote to them
+rollback      brokers that a test stopped or paused run again; topics and groups that it made
+              are deleted; topics of the cluster's shape are made anew if it wrote to them
 namespace     `kafka_session.name("orders")` ends with the number of the test
 """
 
@@ -52,6 +52,11 @@ class Isolation:
         if isinstance(kafka, RealKafka):
             kafka.clean()
             return []
+        for node in kafka.brokers:
+            if node.is_paused:
+                node.resume()
+            elif not node.is_running:
+                node.start()
         texts = self._check(self._client_count)
         present = _topics(kafka)
         groups = _groups(kafka) - self._groups

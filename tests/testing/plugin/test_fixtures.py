@@ -83,6 +83,25 @@ def test_a_topic_of_the_sessions_shape_is_empty_in_each_test(project: Project) -
     found.assert_outcomes(passed=2)
 
 
+def test_brokers_that_a_test_stopped_run_in_the_next(project: Project) -> None:
+    found = project.run(
+        """
+        import pytest
+        pytestmark = pytest.mark.kafka(brokers=3, topics={"orders": 1})
+
+        def test_stop(kafka_session):
+            kafka_session.broker(2).kill()
+            kafka_session.broker(3).pause()
+
+        def test_after(kafka_session):
+            nodes = kafka_session.brokers
+            assert [(each.is_running, each.is_paused) for each in nodes] == [(True, False)] * 3
+            kafka_session.producer().send("orders", b"x").result()
+        """
+    )
+    found.assert_outcomes(passed=2)
+
+
 def test_environment_variables_lead_to_the_cluster_during_the_test(project: Project) -> None:
     project.ini("embedlog_env =", "    KAFKA_BOOTSTRAP_SERVERS", "    BROKER_PORT")
     found = project.run(
