@@ -16,9 +16,9 @@ may be slow. A handler that calls embedlog gets NestedCall.
 
 from __future__ import annotations
 
-from wire.logger import NamedLogger, before_first_line
+from wire.logger import NamedLogger, before_first_line, observe
 
-__all__ = ["Logger", "before_first_line"]
+__all__ = ["Logger", "before_first_line", "observe"]
 
 
 class Logger(NamedLogger):

@@ -28,6 +28,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
 from tests.support import jvm  # noqa: E402
 from tests.support.schedule import Scheduling, uses_session  # noqa: E402
+from tests.support.sizes import BRIEF  # noqa: E402
 from wire.net import poller  # noqa: E402
 from wire.records.known import KNOWN  # noqa: E402
 
@@ -41,7 +42,7 @@ poller.RLock = lambda: ranked_rlock(Rank.WAKER)  # type: ignore[misc,assignment]
 settings.register_profile(
     "untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("brief", settings.get_profile("untimed"), max_examples=25)
+settings.register_profile("brief", settings.get_profile("untimed"), max_examples=BRIEF)
 
 
 pytest_plugins = ["pytester"]

@@ -67,8 +67,8 @@ INNER_FLOORS = {
         "directory_keeper marker_routes metadata_publisher",
         "dispatch peers",
         "on_demand",
-        "automatic_topics context error_texts hosting loggers parked_fetches producer_ids "
-        "replicas_to_host",
+        "automatic_topics context error_texts hosting loggers narrowed_versions parked_fetches "
+        "listeners producer_ids replicas_to_host",
     ),
     "embedlog.cli": (
         "commands",
@@ -245,15 +245,6 @@ INNER_FLOORS = {
         "offsets writer",
         "durability epochs gaps transactions",
     ),
-    "embedlog.testing": (
-        "pytest_plugin",
-        "simulation unittest_case",
-        "container forms plugin",
-        "kafka",
-        "interception leaks loopback_transport shape simulated_runtime",
-        "clients sim_files sim_scheduler",
-        "names sim_clock",
-    ),
     "wire": (
         "connection",
         "compiler headers",
@@ -261,10 +252,21 @@ INNER_FLOORS = {
         "framing layout primitives registry schemas",
         "api_keys error_codes errors logger records sasl schema source",
     ),
+    "embedlog.testing": (
+        "pytest_plugin",
+        "simulation unittest_case",
+        "container forms plugin",
+        "kafka proxy",
+        "shape",
+        "clients leaks personas timeline toxics",
+        "interception loopback_transport names simulated_runtime",
+        "sim_files sim_scheduler",
+        "sim_clock",
+    ),
     "wire.net": (
         "listener",
         "channels connection",
-        "acceptor connecting",
+        "acceptor connecting relay",
         "channel loop receive_memory",
         "clock limits poller reports resolver send_queue tls unread_answers",
     ),
@@ -651,6 +653,9 @@ def test_only_an_address_loads_wire_net() -> None:
         "embedlog/cli/",
         "embedlog/client/network/bootstrap.py",
         "embedlog/client/network/network_client.py",
+        "embedlog/client/network/tls_settings.py",
+        "embedlog/testing/proxy/",
+        "embedlog/testing/toxics/",
     )
     outside = [i for i in _all("embedlog") if not i.file.startswith(allowed)]
     _refuse(_that_run(outside), "wire.net")

@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from logging import Logger
 
+    Observer = Callable[[str, int, str, tuple[object, ...]], None]
+
 _DEBUG = 10
 _INFO = 20
+_WARNING = 30
+_ERROR = 40
 
 
 class NamedLogger:
@@ -28,18 +32,24 @@ class NamedLogger:
 
     def debug(self, message: str, *values: object) -> None:
         """Log at DEBUG; `values` are formatted into `message` only if a handler sees the line."""
+        if _observers:
+            self._tell(_DEBUG, message, values)
         logger = self._logger_of(_DEBUG)
         if logger is not None:
             logger.debug(message, *values, stacklevel=2)
 
     def info(self, message: str, *values: object) -> None:
         """Log at INFO, as `debug` does."""
+        if _observers:
+            self._tell(_INFO, message, values)
         logger = self._logger_of(_INFO)
         if logger is not None:
             logger.info(message, *values, stacklevel=2)
 
     def warning(self, message: str, *values: object, exc_info: BaseException | None = None) -> None:
         """Log at WARNING, with the traceback of `exc_info` if given."""
+        if _observers:
+            self._tell(_WARNING, message, values)
         logger = self._load()
         if logger is None:
             _print(message, values)
@@ -48,11 +58,17 @@ class NamedLogger:
 
     def error(self, message: str, *values: object, exc_info: BaseException | None = None) -> None:
         """Log at ERROR, with the traceback of `exc_info` if given."""
+        if _observers:
+            self._tell(_ERROR, message, values)
         logger = self._load()
         if logger is None:
             _print(message, values)
         else:
             logger.error(message, *values, exc_info=exc_info, stacklevel=2)
+
+    def _tell(self, level: int, message: str, values: tuple[object, ...]) -> None:
+        for observer in _observers:
+            observer(self.name, level, message, values)
 
     def _logger_of(self, level: int) -> Logger | None:
         """Return the logger if it is enabled for `level`."""
@@ -87,6 +103,26 @@ def _print(message: str, values: tuple[object, ...]) -> None:
         print(message % values, file=sys.stderr)
     except (OSError, ValueError, AttributeError):
         return  # standard error is missing or broken as well
+
+
+_observers: tuple[Observer, ...] = ()
+
+
+def observe(observer: Observer) -> Callable[[], None]:
+    """Call `observer(name, level, message, values)` for each line of every level of this process.
+
+    It gets the lines whatever the program's configuration of `logging` is. It is called in the
+    thread of the line, maybe with locks held: it must be short, and must not raise. The returned
+    function ends the observation.
+    """
+    global _observers  # noqa: PLW0603
+    _observers = (*_observers, observer)
+
+    def end() -> None:
+        global _observers  # noqa: PLW0603
+        _observers = tuple(each for each in _observers if each is not observer)
+
+    return end
 
 
 _before: list[Callable[[], None]] = []

@@ -13,6 +13,7 @@ from __future__ import annotations
 from errno import EIO
 
 from embedlog.broker import dispatch
+from embedlog.broker.listeners import Listeners
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.on_demand import OnDemandParts
 from embedlog.broker.parked_fetches import ParkedFetches
@@ -78,11 +79,11 @@ class Broker:
         """
         self.peers = peers
         """The other brokers; None if the cluster has only this broker."""
-        self.endpoints: list[tuple[str, str, int]] = []
-        """(listener name, host, port) of every listener, as advertised."""
+        self.listeners = Listeners()
         self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
+        dispatch.versions(config)  # refuses a wrong setting now
         self.api_versions: dict[int, ApiVersionsResponse] = {}
         """Version -> the last answer to a client over a connection. Answers are never modified."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
@@ -158,6 +159,11 @@ class Broker:
         self.replica_manager.close(syncs=syncs)
 
     # What the APIs share
+
+    @property
+    def endpoints(self) -> list[tuple[str, str, int]]:
+        """(listener name, host, port) of every listener, as advertised."""
+        return self.listeners.endpoints
 
     @property
     def node_id(self) -> int:

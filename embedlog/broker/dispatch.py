@@ -98,11 +98,20 @@ UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
 
 
 def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
-    """Return the versions that a broker with these settings serves."""
+    """Return the versions that a broker with these settings serves.
+
+    Raises:
+        ConfigError: embedlog.api.versions cannot be understood.
+    """
     # Read the value only if it is set: to find the default, the opening would import another
     # table of settings.
     name = "unstable.api.versions.enable"
-    return UNSTABLE_VERSIONS if config.is_set(name) and config.value(name) else VERSIONS
+    served = UNSTABLE_VERSIONS if config.is_set(name) and config.value(name) else VERSIONS
+    if not config.is_set("embedlog.api.versions"):
+        return served
+    from embedlog.broker.narrowed_versions import narrowed
+
+    return narrowed(config.embedlog_api_versions, served)
 
 
 _handlers: dict[int, Handler] = {}

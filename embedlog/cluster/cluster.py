@@ -33,6 +33,7 @@ from embedlog.storage.directory.data_path import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from socket import socket
     from types import FrameType
     from typing import Any, Self
 
@@ -294,6 +295,14 @@ class Cluster:
         """
         running = [each.core for each in self._brokers.running()]
         self._brokers.interception.change(interceptor, running)
+
+    def wrap_sockets(self, wrap: Callable[[socket], socket] | None) -> None:
+        """Let listeners use the socket that `wrap` returns in place of each newly accepted one.
+
+        None ends that. The toxics of `embedlog.testing` stand on it.
+        """
+        running = [each.core for each in self._brokers.running()]
+        self._brokers.interception.wrap_sockets(wrap, running)
 
     # Clients
 

@@ -46,6 +46,17 @@ class PartitionChanges:
         if after is not before:
             self._by_topic.setdefault(topic.topic_id, []).append(after)
             self.partitions.append(TopicPartition(topic.name, after.partition))
+            _log.debug(
+                "partition %s-%d: leader %d in epoch %d, in sync %s; it was %d in epoch %d, %s",
+                topic.name,
+                after.partition,
+                after.leader,
+                after.leader_epoch,
+                after.isr,
+                before.leader,
+                before.leader_epoch,
+                before.isr,
+            )
 
     def and_others(self, others: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the changed partitions, then `others`, whose replicas brokers must check again."""

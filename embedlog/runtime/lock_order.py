@@ -13,10 +13,10 @@ from _thread import RLock, _local, get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Mapping, Sequence
     from types import CodeType, FrameType
 
-    Trace = list[tuple[CodeType, int]]
+    Trace = Sequence[tuple[CodeType, int]]
 
 _FRAMES_MAX = 16
 """Most frames in the report of a violation."""
@@ -69,8 +69,8 @@ class LockOrder:
 class _Thread(_local):
     """The locks that one thread holds, outermost first.
 
-    A release does not change the list: the next check takes released locks out. So a release
-    is one step of the interpreter, which no interrupt can cut in two.
+    A release does not change the list: later checks take released locks out. So a release is one
+    step of the interpreter, which no interrupt can cut in two.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class CheckedLock(RLock):  # type: ignore[misc]  # RLock can be a base class
         self.order = order
         self.rank = rank
         self.is_reentrant = is_reentrant
-        self.trace: Trace = []
+        self.trace: Trace = ()
         """The frame that took the lock, and its caller. Outer frames are mostly still on the stack
         when a violation is reported; keeping eight frames took a tenth of the time of all tests."""
 
@@ -116,18 +116,23 @@ class CheckedLock(RLock):  # type: ignore[misc]  # RLock can be a base class
                 return super().acquire(blocking, timeout)
             if not blocking:
                 return False
-        held = held_here()
-        if blocking and held:
-            above = self.order.first_above(self.rank, held)
-            if above is not None:
-                _report(self, above)
+        held = _thread.locks
+        while held and not held[-1]._is_owned():
+            del held[-1:]  # `pop` would raise if a signal handler took the lock out meanwhile
+        if blocking:
+            rank = self.rank
+            for lock in held:
+                if lock.rank >= rank:  # which is rare
+                    above = self.order.first_above(rank, held_here())
+                    if above is not None:
+                        _report(self, above)
+                    break
         try:
             got = super().acquire(blocking, timeout)
             if got:
                 frame = sys._getframe(1)
-                self.trace = [(frame.f_code, frame.f_lasti)]
-                if caller := frame.f_back:
-                    self.trace.append((caller.f_code, caller.f_lasti))
+                caller = frame.f_back or frame
+                self.trace = (frame.f_code, frame.f_lasti), (caller.f_code, caller.f_lasti)
                 held.append(self)
             return got
         except BaseException:
@@ -167,7 +172,7 @@ def _report(asked: CheckedLock, held: CheckedLock) -> None:
 
 def _trace(frame: FrameType | None) -> Trace:
     """Return the innermost frames, each with its instruction."""
-    found: Trace = []
+    found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < _FRAMES_MAX:
         found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back

@@ -61,6 +61,7 @@ class ServedAddress:
         self._note_addresses()
         _log.info("listening on %s", self.address)
         self._resign = broker.runtime.scheduler.on_notify(listener.wake)
+        broker.listeners.cuts.append(listener.cut)
 
     def run(self) -> None:
         self._thread_id = get_ident()
@@ -104,6 +105,8 @@ class ServedAddress:
         self.is_closed = True
         self._closed()
         self._resign()
+        if self._listener.cut in self._broker.listeners.cuts:
+            self._broker.listeners.cuts.remove(self._listener.cut)
         if self._endpoint in self._broker.endpoints:
             self._broker.endpoints.remove(self._endpoint)
             _log.info("no longer listening on %s", self.address)
@@ -149,6 +152,7 @@ class BrokerListener:
                 limits=limits_from(broker.config),
                 allow_remote=allow_remote_plaintext,
                 reports=reports,
+                wrap=broker.listeners.wrapped,
             )
         except RemoteAddress as refused:
             raise ConfigError(

@@ -3,7 +3,7 @@
 A stage gets each call and a function that passes the call on: to the next stage, and finally to the
 broker. It can answer itself, change the answer, delay it, or only look.
 
-    timeline -> rules -> ... -> Broker
+    timeline -> rules -> persona -> Broker
 
 Without a stage nothing is installed, and a request costs the same as without the test kit.
 """
@@ -11,12 +11,12 @@ Without a stage nothing is installed, and a request costs the same as without th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from embedlog.broker import dispatch
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
-from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.interception import Interceptor
 from embedlog.runtime.pending import Pending
 from wire.schema import Request
 
@@ -41,15 +41,25 @@ Proceed = Callable[[Call], Any]
 Stage = Callable[[Call, Proceed], Any]
 """Answers a call as `Proceed` does, most often with the answer of its second argument."""
 
-TIMELINE, RULES = range(2)
+
+class Interceptable(Protocol):
+    """A cluster, or a proxy in front of one."""
+
+    def intercept(self, interceptor: Interceptor | None) -> None:
+        """See `Cluster.intercept`."""
+
+
+TIMELINE, RULES, PERSONA = range(3)
 """The order of the stages, the outermost first."""
 
 
 class Stages:
     """The stages of one cluster. Every method may be called from any thread."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Interceptable, answer: Proceed | None = None) -> None:
+        """`answer` answers a call after all stages; by default the broker's API does."""
         self._cluster = cluster
+        self._answer = answer or _answer
         self._stages: dict[int, Stage] = {}
 
     def put(self, place: int, stage: Stage | None) -> None:
@@ -59,8 +69,16 @@ class Stages:
             stages.pop(place, None)
         else:
             stages[place] = stage
+        self._install(stages)
+
+    def remove(self, place: int, stage: Stage) -> None:
+        """Remove a stage from its place, unless another one is there."""
+        if self._stages.get(place) == stage:
+            self.put(place, None)
+
+    def _install(self, stages: dict[int, Stage]) -> None:
         self._stages = stages
-        proceed: Proceed = _answer
+        proceed: Proceed = self._answer
         for _, each in sorted(stages.items(), reverse=True):
             proceed = _around(each, proceed)
         self._cluster.intercept(_entry(proceed) if stages else None)

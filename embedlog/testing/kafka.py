@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from embedlog.cluster.cluster import Cluster
-from embedlog.config.broker_config import normalise_names
 from embedlog.testing.interception import Stages
 from embedlog.testing.shape import Shape
 
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener
     from embedlog.testing.leaks import Leak, LeakWatch
+    from embedlog.testing.timeline.recording import Recording
+    from embedlog.testing.toxics.toxic import Toxic
+    from embedlog.testing.toxics.toxics import Toxics
 
 T = TypeVar("T")
 Provider = Callable[[], Iterable[tuple[str, str]]]
@@ -54,7 +56,7 @@ class Kafka:
         self.shape = Shape.of(**given) if shape is None else shape
         self.cluster = Cluster(
             self.shape.path,
-            normalise_names(dict(self.shape.config)),
+            self.shape.settings(),
             brokers=self.shape.brokers,
             racks=self.shape.racks,
             cluster_id=self.shape.cluster_id,
@@ -64,7 +66,10 @@ class Kafka:
         """The cluster, for everything that this object does not offer itself."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
+        self._toxics: Toxics | None = None
         self._listener: BrokerListener | ClusterListener | None = None
+        self.recording: Recording | None = None
+        """The present recording of what happens: see `record`."""
         self._ends.callback(self.cluster.close)
         self._clients: list[Callable[[], object]] = []
         """The ends of the clients that were made for the test."""
@@ -75,6 +80,10 @@ class Kafka:
         """See `on_failure`."""
         self._leak_watch: LeakWatch | None = None
         try:
+            if self.shape.persona is not None:
+                from embedlog.testing import personas
+
+                personas.named(self.shape.persona).assume(self.cluster, self._stages)
             self._create_topics()
         except BaseException:
             self.close()
@@ -167,6 +176,39 @@ class Kafka:
 
     # Faults of requests and connections
 
+    def toxic(self, *, cut: bool = False, **given: Any) -> Toxic:
+        """Let connections that begin from now on suffer, until the toxic is removed.
+
+        `latency` and `jitter`: seconds for each piece, and how far that varies. `bandwidth`: bytes
+        a second. `slice`: pieces of this size, with `slice_delay` seconds between them. `limit`:
+        bytes after which the connection closes. `reset_after`: seconds after which it breaks.
+        `hang`: nothing goes on. `direction`: "to-broker", "to-client" or "both". `chance`: the
+        share of connections, drawn by `seed`. `cut`: break the present connections, so that
+        clients connect again.
+
+        >>> with Kafka() as kafka, kafka.toxic(latency=0.01) as toxic:
+        ...     toxic.connections
+        0
+
+        Raises:
+            ConfigError: a property is unknown or has an impossible value, or nothing would happen.
+        """
+        from embedlog.testing.toxics.toxics import Toxics
+
+        if self._toxics is None:
+            self._toxics = Toxics(self.cluster.runtime.scheduler, self.cluster.wrap_sockets)
+            self._ends.callback(self._toxics.close)
+        made = self._toxics.add(**given)
+        if cut:
+            self.cut_connections()
+        return made
+
+    def cut_connections(self) -> None:
+        """Break every connection of clients over sockets, soon. Clients connect again."""
+        for each in self.cluster.brokers:
+            if each.is_running:
+                each.core.listeners.cut()
+
     # Brokers, links, leaders
 
     def broker(self, node_id: int | None = None) -> BrokerNode:
@@ -199,6 +241,24 @@ class Kafka:
     # Time
 
     # What happened
+
+    def record(self, *, frames: bool = False) -> Recording:
+        """Record every request, rebalance, election and fence from now on: see `Recording`.
+
+        `frames`: keep the bytes too, for a capture file. A second recording ends the first.
+
+        >>> with Kafka() as kafka, kafka.record() as log:
+        ...     _ = kafka.create_topic("t", 1)
+        ...     [event.kind for event in log if event.kind != "request"]
+        ['topic']
+        """
+        from embedlog.testing.timeline.recording import Recording
+
+        if self.recording is not None:
+            self.recording.end()
+        self.recording = Recording(self.cluster.runtime.clock, self._stages, frames=frames)
+        self._ends.callback(self.recording.end)
+        return self.recording
 
     # Saved states
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from embedlog.config.broker_config import normalise_names
 from embedlog.errors import ConfigError
 
 
@@ -27,6 +28,10 @@ class Shape:
     """Settings of the brokers, with Kafka's names."""
     clock: str = "real"
     """"real", "manual" or "auto": see `Kafka.clock`."""
+    persona: str | None = None
+    """The broker to look like, for example "kafka-3.9" or "redpanda-24.3": see `personas`."""
+    max_versions: Mapping[str, int] = field(default_factory=dict)
+    """API -> the highest version to serve. It narrows the persona, or all served versions."""
     path: str | None = None
     """The data directory; None keeps everything in memory."""
     cluster_id: str | None = None
@@ -49,7 +54,21 @@ class Shape:
         made = cls(**given)
         if made.clock not in _CLOCKS:
             raise ConfigError(f"clock={made.clock!r}: expected one of {', '.join(_CLOCKS)}")
+        made.settings()
         return made
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the brokers: the persona's, then the test's own.
+
+        Raises:
+            ConfigError: the persona, or an API or a version of `max_versions`, does not exist.
+        """
+        own = normalise_names(dict(self.config))
+        if self.persona is None and not self.max_versions:
+            return own
+        from embedlog.testing import personas
+
+        return {**personas.settings(self.persona, self.max_versions), **own}
 
 
 _CLOCKS = ("real", "manual", "auto")

@@ -154,6 +154,7 @@ class Garbage:
 def eager_collector() -> Iterator[None]:
     former = gc.get_threshold()
     gc.collect()
+    gc.freeze()  # the objects of thousands of earlier tests are not searched again and again
     gc.set_threshold(1, 1, 1000)
     yield
     gc.set_threshold(*former)

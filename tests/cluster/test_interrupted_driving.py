@@ -82,7 +82,7 @@ def _interrupt() -> None:
 
 
 def test_an_interrupt_does_not_lose_the_time_out_of_a_transaction() -> None:
-    swept(lambda count: range(1, count, count // 25))
+    swept(lambda count: range(1, count, count // 12))
 
 
 @pytest.mark.slow

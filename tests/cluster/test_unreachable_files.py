@@ -97,9 +97,20 @@ def run(data: Path) -> dict[str, object]:
     return found
 
 
+def also_slow(*more: object) -> object:
+    return pytest.param(*more, marks=pytest.mark.slow)
+
+
 @needs_rights
-@pytest.mark.parametrize("is_clean", [True, False])
-@pytest.mark.parametrize("what", ["", "00000000000000000000.log"])
+@pytest.mark.parametrize(
+    ("what", "is_clean"),
+    [
+        ("", True),
+        also_slow("", False),
+        also_slow("00000000000000000000.log", True),
+        ("00000000000000000000.log", False),
+    ],
+)
 def test_a_log_that_cannot_be_opened_is_named_at_once(
     what: str, is_clean: bool, data: Path
 ) -> None:
@@ -127,8 +138,21 @@ def test_a_log_that_cannot_be_opened_is_named_at_once(
 
 
 @needs_rights
-@pytest.mark.parametrize("is_clean", [True, False])
-@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot", "metadata", "checkpoint"])
+@pytest.mark.parametrize(
+    ("suffix", "is_clean"),
+    [
+        (".index", False),
+        also_slow(".index", True),
+        also_slow(".timeindex", False),
+        (".timeindex", True),
+        (".snapshot", False),
+        also_slow(".snapshot", True),
+        also_slow("metadata", False),
+        ("metadata", True),
+        ("checkpoint", False),
+        also_slow("checkpoint", True),
+    ],
+)
 def test_a_small_file_that_cannot_be_opened_hides_no_record(
     suffix: str, is_clean: bool, data: Path
 ) -> None:

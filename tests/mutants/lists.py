@@ -101,20 +101,31 @@ def misfits(mutant: Mutant, root: Path = ROOT) -> list[str]:
     missing = [name for name in mutant.tests if not (root / name.partition("::")[0]).exists()]
     found = [f"there is no {name}" for name in missing]
     try:
-        tree = ast.parse(mutant.source(root))
+        path = root / mutant.file
+        before, after = hunks.around(hunks.parse(mutant.change), path.read_text(), _starts(path))
+        tree = ast.parse(after)
     except (OSError, hunks.BadHunk) as error:
         found.append(f"{error}{_elsewhere(mutant, root)}")
     except SyntaxError as error:
         found.append(f"{mutant.file} is no Python with it: {error}")
     else:
-        if not hunks.differ(_tree(root / mutant.file), tree):
+        if not hunks.differ(ast.parse(before), tree):
             found.append("it changes nothing but the formatting")
     return [f"{mutant.room}: {mutant.id}: {each}" for each in found]
 
 
-@functools.lru_cache(maxsize=4)
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+@functools.cache
+def _starts(path: Path) -> list[int]:
+    """Return the lines, from 0, at which statements of a file and of its classes begin.
+
+    The first statement of a class is left out, because a class is no Python without it.
+    """
+    top = ast.parse(path.read_text()).body
+    inner = [each for node in top if isinstance(node, ast.ClassDef) for each in node.body[1:]]
+    return [
+        min(each.lineno for each in (node, *getattr(node, "decorator_list", ()))) - 1
+        for node in (*top, *inner)
+    ]
 
 
 def _elsewhere(mutant: Mutant, root: Path) -> str:

@@ -114,9 +114,21 @@ IN_STEPS = ("note a cleaning", "truncate", "start over", "delete", "delete and c
 """Changes of several files: a refusal may leave a part. And changes of background work."""
 
 
-@pytest.mark.parametrize("durability", ["os", "fsync"])
-@pytest.mark.parametrize("forever", [False, True], ids=["once", "for ever"])
-@pytest.mark.parametrize("name", CHANGES)
+WAYS = [(False, "os"), (True, "fsync"), (False, "fsync"), (True, "os")]
+
+
+def _cases() -> list[Any]:
+    """Return each change in each way. The ways take turns in the fast tests."""
+    found = []
+    for number, name in enumerate(CHANGES):
+        for way, (forever, durability) in enumerate(WAYS):
+            marks = [] if way == number % 4 else [pytest.mark.slow]
+            case = f"{name}-{'for ever' if forever else 'once'}-{durability}"
+            found.append(pytest.param(name, forever, durability, marks=marks, id=case))
+    return found
+
+
+@pytest.mark.parametrize(("name", "forever", "durability"), _cases())
 def test_memory_and_disk_agree(name: str, forever: bool, durability: str) -> None:
     change = CHANGES[name]
     counted = World(durability)

@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
+BRIEF = 25
+"""Most examples of a property in a run without slow tests."""
 IS_FULL = os.environ.get("EMBEDLOG_FULL", "") not in ("", "0")
 
 
 def size(change: int, *, full: int) -> int:
     """Return how many cases a search tries: `change` for every change, `full` at night."""
     return full if IS_FULL else change
+
+
+def examples(count: int) -> int:
+    """Return how many examples a property tries: `count`, or fewer in a run without slow tests."""
+    return min(count, BRIEF) if settings.get_current_profile_name() == "brief" else count

@@ -1,4 +1,4 @@
-"""What a test leaves behind, found and told apart from what is just ending."""
+"""Leaks of a test are found, and told apart from clients and threads that are just ending."""
 
 from __future__ import annotations
 

@@ -392,8 +392,11 @@ class Connections:
         loop: Loop,
         limits: ListenerLimits,
         reports: Reports,
+        *,
+        wrap: Callable[[socket], socket] | None = None,
     ) -> None:
         self._service = service
+        self._wrap = wrap
         self._acceptor = acceptor
         self.loop = loop
         self.limits = limits
@@ -409,6 +412,8 @@ class Connections:
         """Called after each connection that has ended, in the loop's thread."""
 
     def open(self, sock: socket, peer: tuple[str, int]) -> None:
+        if self._wrap is not None:
+            sock = self._wrap(sock)
         connection = Connection(self, sock, peer)
         self.by_fd[connection.fd] = connection
         self.reports.connected(connection)

@@ -28,6 +28,7 @@ from wire.net.reports import Reports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from socket import socket
 
     from wire.net.connection import Service
     from wire.net.poller import Poller
@@ -53,7 +54,9 @@ class Listener:
         reports: Reports | None = None,
         poller: Poller | None = None,
         clock: Callable[[], float] = monotonic,
+        wrap: Callable[[socket], socket] | None = None,
     ) -> None:
+        """`wrap` returns the socket to use in place of a newly accepted one."""
         sock = listening_socket(host, port, allow_remote=allow_remote)
         name = sock.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])
@@ -63,7 +66,7 @@ class Listener:
         self.loop = Loop(poller, clock)
         self._acceptor = Acceptor(sock, self.loop, self.limits, self.reports)
         self.connections = Connections(
-            service, self._acceptor, self.loop, self.limits, self.reports
+            service, self._acceptor, self.loop, self.limits, self.reports, wrap=wrap
         )
         self.memory, self.unread = self.connections.memory, self.connections.unread
 
@@ -88,6 +91,11 @@ class Listener:
     def wake(self) -> None:
         """Make the loop call `turn` soon. Any thread may call it."""
         self.loop.wake()
+
+    def cut(self) -> None:
+        """Close every connection, once its answers so far are written. Any thread may call it."""
+        for connection in list(self.connections.by_fd.values()):
+            connection.close()
 
     @property
     def signal_fd(self) -> int:

@@ -13,7 +13,7 @@ from embedlog.client.network.connector import Connector, HeldWrites
 from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.client.network.node_connections import NodeConnections
 from embedlog.client.network.node_requests import NEVER_MS, NodeRequest
-from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
+from embedlog.errors import ClosedError, KafkaError, error_for
 from embedlog.runtime.pending import Pending
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from embedlog.client.network.security import Credentials
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
-    from wire.net.tls import TlsClient
     from wire.schema import R, Request
 
 
@@ -74,12 +73,13 @@ class NetworkClient:
 
             runtime = real_runtime()
         if channels is None:
+            from embedlog.client.network.tls_settings import tls_client
             from wire.net.channels import SocketChannels
 
             channels = SocketChannels(
                 send_buffer_size=settings["send.buffer.bytes"],
                 receive_buffer_size=settings["receive.buffer.bytes"],
-                tls=_tls_client(settings),
+                tls=tls_client(settings),
             )
         self.runtime = runtime
         self._channels = channels
@@ -322,24 +322,6 @@ class NetworkClient:
             connection.flush(now_ms)
         elif connection.state == ConnectionState.DISCONNECTED and connection.requests.count:
             self._connector.connect_if_due(connection, now_ms)
-
-
-def _tls_client(settings: Settings) -> TlsClient | None:
-    """Make the factory of TLS connections, if the settings ask for TLS.
-
-    Raises:
-        ConfigError: settings contradict each other, or a certificate is unreadable.
-    """
-    if not settings["security.protocol"].endswith("SSL"):
-        return None
-    from embedlog.client.network.security import tls_arguments
-    from wire.net.tls import TlsClient, TlsOptions
-
-    options = TlsOptions(**tls_arguments(settings))
-    try:
-        return TlsClient(options)
-    except ValueError as error:
-        raise ConfigError(f"TLS as configured by ssl.* is not possible: {error}") from None
 
 
 def _credentials(settings: Settings, runtime: Runtime) -> Credentials | None:

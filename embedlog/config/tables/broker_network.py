@@ -19,6 +19,8 @@ controlled.shutdown.enable boolean true - read-only
     Hand leadership over before stopping, if there are several brokers.
 early.start.listeners list null - read-only
     Listeners that open before the broker is ready. Accepted, not used.
+embedlog.api.versions list null - internal
+    The only APIs and versions to serve, as API:first-last, for example Produce:3-9. Not set: all.
 embedlog.max.fetch.session.cache.partitions int 100000 >=0 internal
     Partitions of all fetch sessions together, half a kilobyte each. Without room for a client's
     partitions the client is served without a session.

@@ -21,6 +21,7 @@ from embedlog.coordinator.transaction.transaction_metadata import (
     TransactionMetadata,
     is_exhausted,
 )
+from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.transaction.transaction_metadata import ProducerIdAndEpoch
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
+
+_log = Logger("coordinator")
 
 
 def initialize(
@@ -55,6 +58,11 @@ def initialize(
     if expected is not None and not _may_name(present, expected):
         raise errors.ProducerFenced()
     if present.state == states.ONGOING:
+        _log.debug(
+            "transactional id %s is aborted: a new producer fences epoch %d",
+            transactional_id,
+            present.producer_epoch,
+        )
         target = present.fenced(
             now_ms=shard.context.wall_ms(), transaction_version=shard.transaction_version()
         )

@@ -15,6 +15,7 @@ from embedlog.coordinator.transaction.transaction_metadata import (
     record_of,
     tombstone,
 )
+from embedlog.logger import Logger
 from embedlog.runtime.pending import Pending
 from wire.error_codes import ErrorCode
 
@@ -33,6 +34,8 @@ _EXPIRY = "expiry"
 _ABORTED_SIZE_MAX = 256 << 10
 """Transactions that time out together are aborted in batches of about this size."""
 _FIRST_WITH_TAGGED_VALUES = 1
+
+_log = Logger("coordinator")
 
 
 class TransactionShard:
@@ -130,6 +133,13 @@ class TransactionShard:
                 self._pending.discard(target.transactional_id)
                 if error is None:
                     self.transactions[target.transactional_id] = target
+                    _log.debug(
+                        "transactional id %s is %s, producer id %d, epoch %d",
+                        target.transactional_id,
+                        states.NAMES[target.state],
+                        target.producer_id,
+                        target.producer_epoch,
+                    )
                     if target.is_prepared and then is None:
                         self._send_markers(target)
                     elif target.is_over:
@@ -213,6 +223,11 @@ class TransactionShard:
                 if is_any_left:
                     break
                 targets.append(each.fenced(now_ms=now_ms, transaction_version=version))
+                _log.debug(
+                    "transactional id %s is aborted: its time-out of %d ms has passed",
+                    transactional_id,
+                    each.timeout_ms,
+                )
         self._is_any_overdue = is_any_left
 
         def decided(error: KafkaError | None) -> None:

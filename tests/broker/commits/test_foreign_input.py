@@ -26,6 +26,7 @@ from embedlog.storage.staging.exchange import REFUSED
 from embedlog.storage.state_files import staged_layout
 from embedlog.storage.state_files.archived_offsets import read_archived
 from embedlog.storage.state_files.sealed_file import write_sealed
+from tests.support.sizes import examples
 from tests.support.snapshots import snapshot
 from wire.records import build_batch
 
@@ -105,7 +106,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 FUZZ = settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

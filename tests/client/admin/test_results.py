@@ -22,6 +22,13 @@ WRONG = NewTopic("wrong", 3, configs={"retentionms": 5})
 TOPIC = ConfigResource(ResourceType.TOPIC, "t")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _older_objects_are_not_searched() -> None:
+    """Keep the objects of earlier tests out of the garbage collections here."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def admin() -> Iterator[Any]:
     with embedlog.open() as cluster, cluster.admin() as admin:

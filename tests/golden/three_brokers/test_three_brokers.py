@@ -57,5 +57,6 @@ def test_each_listed_difference_names_a_place_and_a_reason(row: Difference) -> N
         row.covers(name, title(step), path)
         for name in SCENARIOS
         for step in recorded(name)
+        if row.covers_step(name, title(step))
         for path in places(step["answer"])
     ), "nothing that Kafka answered is covered by this row"

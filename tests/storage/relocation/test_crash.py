@@ -20,8 +20,10 @@ CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_direct
 SLICE_SIZE = 500
 START = 3
 
-levels = pytest.mark.parametrize("durability", ["os", "fsync"])
-every = pytest.mark.parametrize("step", [121, pytest.param(3, marks=pytest.mark.slow)])
+EVERY = [pytest.param(each, 3, marks=pytest.mark.slow) for each in ("os", "fsync")]
+"""Levels with the steps between crashes. Fast tests take the level that can lose the most."""
+at_os = pytest.mark.parametrize(("durability", "step"), [("os", 121), *EVERY])
+at_fsync = pytest.mark.parametrize(("durability", "step"), [("fsync", 121), *EVERY])
 
 
 class Story:
@@ -101,8 +103,7 @@ def _has(acknowledged: list[Row]) -> Callable[[Moving], None]:
     return check
 
 
-@every
-@levels
+@at_os
 def test_a_killed_owner_leaves_the_log_in_one_of_the_two(durability: str, step: int) -> None:
     story = Story(durability)
     calls = story.calls()
@@ -118,8 +119,7 @@ def test_a_killed_owner_leaves_the_log_in_one_of_the_two(durability: str, step: 
     assert places == {HERE, THERE}
 
 
-@every
-@levels
+@at_fsync
 def test_a_loss_of_power_leaves_the_log_in_one_of_the_two(durability: str, step: int) -> None:
     story = Story(durability)
     random = seeded(11)
@@ -135,8 +135,7 @@ def test_a_loss_of_power_leaves_the_log_in_one_of_the_two(durability: str, step:
     assert places == {HERE, THERE}
 
 
-@every
-@levels
+@at_fsync
 @pytest.mark.parametrize("errno", [28, 5])
 def test_a_refusal_and_then_a_loss_of_power(durability: str, errno: int, step: int) -> None:
     story = Story(durability)

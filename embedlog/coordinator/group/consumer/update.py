@@ -115,7 +115,12 @@ class MemberUpdate:
             group.metadata_seen = self._metadata
             return group.group_epoch
         epoch = group.group_epoch + 1
-        _log.info("consumer group %s rebalances: its epoch is %d", group.group_id, epoch)
+        _log.info(
+            "consumer group %s rebalances: its epoch is %d (reason: %s)",
+            group.group_id,
+            epoch,
+            f"the subscription of member {self._after.member_id}" if bump else "changed topics",
+        )
         self._records.append(member_records.group_epoch(group.group_id, epoch, found))
         return epoch
 

@@ -18,7 +18,11 @@ from wire.records.format import Codec
 RULES = RewriteRules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 
-levels = pytest.mark.parametrize("durability", ["os", "fsync"])
+LEVELS = ("os", "fsync")
+EVERY = [pytest.param(each, 2, marks=pytest.mark.slow) for each in LEVELS]
+"""Levels with the steps between crashes. Fast tests take the level that can lose the most."""
+at_os = pytest.mark.parametrize(("durability", "step"), [("os", 31), *EVERY])
+at_fsync = pytest.mark.parametrize(("durability", "step"), [("fsync", 31), *EVERY])
 every = pytest.mark.parametrize("step", [31, pytest.param(2, marks=pytest.mark.slow)])
 
 
@@ -85,8 +89,7 @@ def _damaged(owned: Owned) -> list[str]:
     return [each for each in owned.findings() if ".log at" in each]
 
 
-@every
-@levels
+@at_os
 def test_a_killed_owner_leaves_each_segment_as_it_was_or_as_it_shall_be(
     durability: str, step: int
 ) -> None:
@@ -103,8 +106,7 @@ def test_a_killed_owner_leaves_each_segment_as_it_was_or_as_it_shall_be(
     assert {0, len(story.before) - len(story.after)} < found
 
 
-@every
-@levels
+@at_fsync
 def test_a_loss_of_power_leaves_each_segment_as_it_was_or_as_it_shall_be(
     durability: str, step: int
 ) -> None:
@@ -119,13 +121,13 @@ def test_a_loss_of_power_leaves_each_segment_as_it_was_or_as_it_shall_be(
             story.check(image)
 
 
-@levels
+@pytest.mark.parametrize("durability", LEVELS)
 def test_what_was_erased_does_not_come_back_after_a_loss_of_power(durability: str) -> None:
     story = Story(durability)
     owned = story.begin()
     story.go_on(owned)
     gone = len(story.before) - len(story.after)
-    for image in owned.disk.crash_images(seeded(5), 20):
+    for image in owned.disk.crash_images(seeded(5), 10):
         assert story.check(image) == gone
 
 
