@@ -45,6 +45,9 @@ settings.register_profile(
 settings.register_profile("brief", settings.get_profile("untimed"), max_examples=BRIEF)
 
 
+pytest_plugins = ["pytester"]
+"""For the tests of our own plugin. Only the uppermost conftest may ask for it."""
+
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 """Free bytes needed for tests in memory: no fast test takes more than a tenth of them."""

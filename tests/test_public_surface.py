@@ -159,6 +159,7 @@ NOT_TO_BE_NAMED = {
     "InProcessTransport",
     "Transport",
     "Pending",
+    "ServedAddress",
 }
 
 

@@ -42,12 +42,14 @@ LARGE_CLASSES = {
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",
+    "Faults": "the list of rules, and a method for each named fault",
     "InProcessTransport": "a transport's calls, and the append without a request",
     "Kafka": "the calls of a test; each part is a class of its own",
-    "Faults": "the list of rules, and a method for each named fault",
+    "KafkaContainer": "testcontainers' calls",
     "LogTasks": "recurring work of a data directory: a method each",
     "LoneMember": "the life of the only broker, one method a step",
     "Producer": "Kafka's calls; `aio` has the same",
+    "SimulatedKafka": "a `Kafka`",
     "Topic": "the calls of a test that reads a topic or writes to it",
 }
 """Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""

@@ -99,6 +99,13 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         help="acknowledged records survive the end of this process (os, the default), or also a "
         "loss of power (fsync); needs --data",
     )
+    _add_settings(parser)
+    log_lines.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_settings(parser: ArgumentParser) -> None:
+    """Declare the arguments that change what the brokers do."""
     parser.add_argument(
         "--config",
         metavar="NAME=VALUE",
@@ -113,8 +120,12 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         help="listen on an address that other machines can reach; everybody there can then read, "
         "write and delete all data, without a password and without encryption",
     )
-    log_lines.add_arguments(parser)
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--instant",
+        action="store_true",
+        help="take the defaults of embedlog.open in place of Kafka's, for tests: the first answer "
+        "about a new topic names its leaders, and a group does not wait for further members",
+    )
 
 
 def run(arguments: Namespace) -> None:
@@ -218,6 +229,7 @@ def _open(arguments: Namespace) -> Cluster:
                 racks=arguments.racks,
                 log_dirs=[each for each in log_dirs if each is not None],
                 durability=durability,
+                is_embedded=arguments.instant,
             )
         except (FileExistsError, NotADirectoryError):
             raise CannotOpen(f"{directory}: not a directory") from None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.cluster.door import Door
     from embedlog.runtime.scheduler import Scheduler
-    from embedlog.server.addresses import BrokerListener
+    from embedlog.server.addresses import BrokerListener, ServedAddress
 
 _DRAIN_MS = 100
 
@@ -99,6 +99,11 @@ class Listening:
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.served.close()
+
+    @property
+    def served(self) -> ServedAddress | None:
+        """The open address and its connections; None while the broker is down."""
+        return None if self._listener is None else self._listener.served
 
     @property
     def signal_fd(self) -> int:

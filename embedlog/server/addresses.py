@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.runtime.threads import Thread
     from embedlog.server.service import RequestHandler
+    from wire.net.connection import Connections
     from wire.net.limits import ListenerLimits
     from wire.net.listener import Listener
 
@@ -88,6 +89,11 @@ class ServedAddress:
     @property
     def connection_count(self) -> int:
         return self._listener.connection_count
+
+    @property
+    def connections(self) -> Connections:
+        """The open connections. The listener's thread changes them."""
+        return self._listener.connections
 
     def start(self) -> None:
         name = f"embedlog-listener-{self.place[1]}"

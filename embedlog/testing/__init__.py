@@ -1,31 +1,40 @@
 """The test kit: a Kafka for tests, and simulated twins of clock, files, scheduler and randomness.
 
-    with Kafka(brokers=3, topics={"orders": 6}) as kafka:       the fixture `kafka` of pytest is one
-        my_service(kafka.bootstrap_servers)
+with Kafka(brokers=3, topics={"orders": 6}) as kafka:       the fixture `kafka` of pytest is one
+    my_service(kafka.bootstrap_servers)
 
-    runtime = sim_runtime(seed=7)        time stands still, the disk crashes on demand, no threads
+@with_kafka(topics={"orders": 6})                           the same as a decorator
+@simulate(seeds=200)                                        in simulated time, from seeds
 
-A part of the kit is imported when one of its names is first used.
+runtime = sim_runtime(seed=7)        time stands still, the disk crashes on demand, no threads
+
+pytest imports this package in every project that has embedlog, so a public name is imported when it
+is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from embedlog.testing.kafka import Kafka
-from embedlog.testing.shape import Shape
-from embedlog.testing.sim_clock import SimClock
-from embedlog.testing.sim_files import SimFiles, SimulatedCrash
-from embedlog.testing.sim_runtime import SimRuntime, sim_runtime
-from embedlog.testing.sim_scheduler import SimScheduler
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.testing.container import KafkaContainer as KafkaContainer
     from embedlog.testing.faults.faults import Faults as Faults
     from embedlog.testing.faults.hold import Hold as Hold
     from embedlog.testing.faults.rule import FaultRule as FaultRule
     from embedlog.testing.faults.waiting import HeldRequest as HeldRequest
+    from embedlog.testing.forms import with_kafka as with_kafka
+    from embedlog.testing.kafka import Kafka as Kafka
+    from embedlog.testing.leaks import Leak as Leak
+    from embedlog.testing.leaks import LeakWarning as LeakWarning
     from embedlog.testing.proxy.proxy import Proxy as Proxy
+    from embedlog.testing.shape import Shape as Shape
+    from embedlog.testing.sim_clock import SimClock as SimClock
+    from embedlog.testing.sim_files import SimFiles as SimFiles
+    from embedlog.testing.sim_files import SimulatedCrash as SimulatedCrash
+    from embedlog.testing.sim_scheduler import SimScheduler as SimScheduler
+    from embedlog.testing.simulated_runtime import SimRuntime as SimRuntime
+    from embedlog.testing.simulated_runtime import sim_runtime as sim_runtime
+    from embedlog.testing.simulation import SimulatedKafka as SimulatedKafka
+    from embedlog.testing.simulation import simulate as simulate
     from embedlog.testing.timeline.event import Event as Event
     from embedlog.testing.timeline.recording import Recording as Recording
     from embedlog.testing.topics.formats import avro as avro
@@ -39,68 +48,50 @@ if TYPE_CHECKING:
     from embedlog.testing.topics.topic import Topic as Topic
     from embedlog.testing.topics.transactions import OpenTransaction as OpenTransaction
     from embedlog.testing.toxics.toxic import Toxic as Toxic
+    from embedlog.testing.unittest_case import KafkaTestCase as KafkaTestCase
 
-__all__ = [
-    "Event",
-    "FaultRule",
-    "Faults",
-    "HeldRequest",
-    "Hold",
-    "Kafka",
-    "LogRecord",
-    "OpenTransaction",
-    "Proxy",
-    "Recording",
-    "Shape",
-    "SimClock",
-    "SimFiles",
-    "SimRuntime",
-    "SimScheduler",
-    "SimulatedCrash",
-    "Topic",
-    "Toxic",
-    "Undecodable",
-    "any_",
-    "avro",
-    "confluent",
-    "json_like",
-    "protobuf",
-    "rec",
-    "sim_runtime",
-]
-
-_LOADED_WHEN_USED = {
-    "Event": "timeline.event",
-    "FaultRule": "faults.rule",
-    "Faults": "faults.faults",
-    "HeldRequest": "faults.waiting",
-    "Hold": "faults.hold",
-    "LogRecord": "topics.record",
-    "OpenTransaction": "topics.transactions",
-    "Proxy": "proxy.proxy",
-    "Recording": "timeline.recording",
-    "Topic": "topics.topic",
-    "Toxic": "toxics.toxic",
-    "Undecodable": "topics.formats.basic",
-    "any_": "topics.matching",
-    "avro": "topics.formats",
-    "confluent": "topics.formats",
-    "json_like": "topics.matching",
-    "protobuf": "topics.formats",
-    "rec": "topics.matching",
+_PUBLIC = {
+    "container": "KafkaContainer",
+    "faults.faults": "Faults",
+    "faults.hold": "Hold",
+    "faults.rule": "FaultRule",
+    "faults.waiting": "HeldRequest",
+    "forms": "with_kafka",
+    "kafka": "Kafka",
+    "leaks": "Leak LeakWarning",
+    "proxy.proxy": "Proxy",
+    "shape": "Shape",
+    "sim_clock": "SimClock",
+    "sim_files": "SimFiles SimulatedCrash",
+    "sim_scheduler": "SimScheduler",
+    "simulated_runtime": "SimRuntime sim_runtime",
+    "simulation": "SimulatedKafka simulate",
+    "timeline.event": "Event",
+    "timeline.recording": "Recording",
+    "topics.formats": "avro confluent protobuf",
+    "topics.formats.basic": "Undecodable",
+    "topics.matching": "any_ json_like rec",
+    "topics.record": "LogRecord",
+    "topics.topic": "Topic",
+    "topics.transactions": "OpenTransaction",
+    "toxics.toxic": "Toxic",
+    "unittest_case": "KafkaTestCase",
 }
-"""Name -> the module below this package that has it."""
+"""The public names by the module that defines them. Type checkers read the imports above. No module
+may have the name of a public name, because its import would replace that name."""
+
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+__all__ = list(_HOMES)
 
 
-if not TYPE_CHECKING:  # a type checker would accept every name
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = __import__(f"{__name__}.{_HOMES[name]}", fromlist=(name,))
+    value: object = getattr(module, name)
+    globals()[name] = value
+    return value
 
-    def __getattr__(name: str) -> Any:
-        place = _LOADED_WHEN_USED.get(name)
-        if place is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{place}"), name)
-        globals()[name] = found
-        return found
 
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -9,10 +9,10 @@ The fixture `kafka` of the pytest plugin is one. Each part loads when a test fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from embedlog.cluster.cluster import Cluster
 from embedlog.testing.interception import Stages
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
+    from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener
     from embedlog.testing.faults.faults import Faults
     from embedlog.testing.faults.hold import Hold
     from embedlog.testing.faults.options import FaultOptions, TriggerOptions
     from embedlog.testing.faults.rule import FaultRule
+    from embedlog.testing.leaks import Leak, LeakWatch
     from embedlog.testing.timeline.recording import Recording
     from embedlog.testing.topics.logs import Logs
     from embedlog.testing.topics.matching import rec
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
     from embedlog.testing.topics.topic import Topic
     from embedlog.testing.toxics.toxic import Toxic
     from embedlog.testing.toxics.toxics import Toxics
+
+T = TypeVar("T")
+Provider = Callable[[], Iterable[tuple[str, str]]]
+"""Returns titles and texts for the report of a failed test."""
 
 
 class Kafka:
@@ -51,15 +57,22 @@ class Kafka:
     test got from it, then the cluster.
     """
 
-    def __init__(self, shape: Shape | None = None, **given: Any) -> None:
-        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`."""
+    def __init__(
+        self, shape: Shape | None = None, *, runtime: Runtime | None = None, **given: Any
+    ) -> None:
+        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`.
+
+        `runtime` replaces clock, files, threads and randomness: see `simulate`.
+        """
         self.shape = Shape.of(**given) if shape is None else shape
         self.cluster = Cluster(
             self.shape.path,
             self.shape.settings(),
             brokers=self.shape.brokers,
             racks=self.shape.racks,
+            cluster_id=self.shape.cluster_id,
             is_embedded=True,
+            runtime=runtime,
         )
         """The cluster, for everything that this object does not offer itself."""
         self._stages = Stages(self.cluster)
@@ -69,6 +82,14 @@ class Kafka:
         self.recording: Recording | None = None
         """The present recording of what happens: see `record`."""
         self._ends.callback(self.cluster.close)
+        self._clients: list[Callable[[], object]] = []
+        """The ends of the clients that were made for the test."""
+        self._ends.callback(self.close_clients)
+        self.namespace = ""
+        """The end of the names that `name` returns; empty if the cluster belongs to one test."""
+        self.failure_providers: list[Provider] = []
+        """See `on_failure`."""
+        self._leak_watch: LeakWatch | None = None
         try:
             if self.shape.persona is not None:
                 from embedlog.testing import personas
@@ -80,9 +101,14 @@ class Kafka:
             raise
 
     def _create_topics(self) -> None:
-        for name, given in self.shape.topics.items():
-            arguments = dict(given) if isinstance(given, Mapping) else {"partitions": given}
-            self.create_topic(name, **arguments)
+        for name in self.shape.topics:
+            self.create_shaped_topic(name)
+
+    def create_shaped_topic(self, name: str) -> CreatedTopic:
+        """Create a topic of the shape, or create it again after it was deleted."""
+        given = self.shape.topics[name]
+        arguments = dict(given) if isinstance(given, Mapping) else {"partitions": given}
+        return self.create_topic(name, **arguments)
 
     # Addresses and clients
 
@@ -96,20 +122,62 @@ class Kafka:
     def producer(self, **settings: Any) -> Producer:
         """Return a producer, which `close` closes: see `Cluster.producer`."""
         made = self.cluster.producer(**settings)
-        self._ends.callback(made.close)
+        self._clients.append(made.close)
         return made
 
     def consumer(self, **settings: Any) -> Consumer:
         """Return a consumer, which `close` closes: see `Cluster.consumer`."""
         made = self.cluster.consumer(**settings)
-        self._ends.callback(made.close)
+        self._clients.append(made.close)
         return made
 
     def admin(self, **settings: Any) -> Admin:
         """Return an admin client, which `close` closes: see `Cluster.admin`."""
         made = self.cluster.admin(**settings)
-        self._ends.callback(made.close)
+        self._clients.append(made.close)
         return made
+
+    def client_config(
+        self,
+        client: str,
+        role: str | None = None,
+        *,
+        group_id: str | None = None,
+        **settings: Any,
+    ) -> dict[str, Any]:
+        """Return settings for a foreign client, which its constructor takes unmodified.
+
+            Producer(kafka.client_config("confluent", "producer"))
+            KafkaConsumer("orders", **kafka.client_config("kafka-python", group_id="billing"))
+
+        `client` is "confluent", "librdkafka", "kafka-python", "aiokafka", "java", "kafkajs",
+        "franz-go" or "embedlog". `role` is "producer", "consumer" or "admin"; a `group_id` makes it
+        "consumer". The values end the waits that the client's defaults cause in tests: see
+        `embedlog.testing.clients.kinds`. `settings` override them.
+        """
+        from embedlog.testing.clients.config import client_config
+
+        addresses = self.bootstrap_servers
+        return client_config(client, addresses, role, group_id=group_id, **settings)
+
+    def closing(self, client: T) -> T:
+        """Return a foreign client, which `close` ends before the cluster.
+
+            producer = kafka.closing(Producer(kafka.client_config("confluent")))
+
+        So the client sends its records, and prints nothing about lost connections.
+        """
+        from embedlog.testing.clients.endings import ending
+
+        self._clients.append(ending(client))
+        return client
+
+    def name(self, word: str) -> str:
+        """Return a name for a topic, a group or a transactional id that no other test has.
+
+        It is `word` itself if the cluster belongs to this test.
+        """
+        return word + self.namespace
 
     # Topics and records
 
@@ -378,8 +446,52 @@ class Kafka:
 
     # Life
 
+    def on_failure(self, provider: Provider) -> None:
+        """Show the result of `provider()` in the report of a test that fails.
+
+            kafka.on_failure(lambda: [("lag", str(lag()))])
+
+        The result has the titles of sections and their texts.
+        """
+        self.failure_providers.append(provider)
+
+    def watch_leaks(self) -> None:
+        """Note the present threads, and the broker's errors from here on, for `leaks`."""
+        from embedlog.testing.leaks import LeakWatch
+
+        if self._leak_watch is None:
+            self._leak_watch = LeakWatch()
+            self._ends.callback(self._leak_watch.end)
+
+    def leaks(self, *kinds: str) -> list[Leak]:
+        """Return the connections, transactions, threads and errors that the test leaves behind.
+
+            assert kafka.leaks("connections", "transactions") == []
+
+        Without `kinds` all are looked for. Threads and errors count from `watch_leaks` on, which
+        the fixtures call. It waits 0.1 s for connections that are ending.
+        """
+        self.watch_leaks()
+        assert self._leak_watch is not None
+        return self._leak_watch.found(self.cluster, self._listener, kinds)
+
+    @property
+    def client_count(self) -> int:
+        """The number of clients that `close_clients` would close."""
+        return len(self._clients)
+
+    def close_clients(self, first: int = 0) -> None:
+        """Close the clients that were made for the test, the newest first, down to number `first`.
+
+        These are the clients of `producer`, `consumer`, `admin` and `closing`.
+        """
+        with ExitStack() as ends:
+            for end in self._clients[first:]:
+                ends.callback(end)
+            del self._clients[first:]
+
     def close(self) -> None:
-        """Close the clients of `producer`, `consumer` and `admin`, then the cluster. Idempotent.
+        """Close the clients that were made for the test, then the cluster. Idempotent.
 
         Raises:
             AssertionError: a fault rule never acted.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 from embedlog.config.broker_config import normalise_names
@@ -35,6 +34,8 @@ class Shape:
     """API -> the highest version to serve. It narrows the persona, or all served versions."""
     path: str | None = None
     """The data directory; None keeps everything in memory."""
+    cluster_id: str | None = None
+    """The cluster's id, 22 characters; None draws one."""
 
     @classmethod
     def of(cls, **given: Any) -> Shape:
@@ -46,8 +47,9 @@ class Shape:
         known = [each.name for each in fields(cls)]
         for name, value in given.items():
             if name not in known:
-                near = get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+                from embedlog.testing.names import nearest
+
+                hint = nearest(name, known)
                 raise ConfigError(f"{name}={value!r}: a cluster has no such property; {hint}")
         made = cls(**given)
         if made.clock not in _CLOCKS:

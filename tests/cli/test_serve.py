@@ -147,6 +147,17 @@ def test_settings_reach_the_broker() -> None:
         assert len(answer.topics[0].partitions) == 7
 
 
+@pytest.mark.parametrize("arguments", [(), ("--instant",)])
+def test_instant_brokers_answer_at_once_about_a_new_topic(arguments: tuple[str, ...]) -> None:
+    with serving(*arguments) as server, server.client() as client:
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name="orders")], allow_auto_topic_creation=True
+        )
+        (topic,) = client.ask(request, 9).topics
+        assert bool(topic.error_code) == (not arguments)
+        assert bool(topic.partitions) == bool(arguments)
+
+
 def test_kafkas_own_settings_set_node_id_listeners_and_log_directory(
     tmp_path: Path,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import embedlog
 from embedlog.runtime.lock_order import held_here
-from embedlog.testing.sim_runtime import sim_runtime
+from embedlog.testing.simulated_runtime import sim_runtime
 from tests.crash.opcodes import Countdown
 from tests.support.sizes import IS_FULL
 

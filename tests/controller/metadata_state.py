@@ -11,7 +11,7 @@ from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, M
 from embedlog.runtime import Runtime
 from embedlog.storage.directory.log_manager import LogManager
 from embedlog.storage.log_config import LogConfig
-from embedlog.testing.sim_runtime import sim_runtime
+from embedlog.testing.simulated_runtime import sim_runtime
 
 
 class Opened:

@@ -19,7 +19,7 @@ from embedlog.controller.metadata_records import PartitionRegistration, TopicRec
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
-from embedlog.testing.sim_runtime import sim_runtime
+from embedlog.testing.simulated_runtime import sim_runtime
 from tests.controller.made_topics import create_topic
 from tests.controller.metadata_state import Opened, plain
 from wire.records import build_batch

@@ -10,7 +10,7 @@ from embedlog.controller.partitions import LeaderDuties
 from embedlog.controller.state import ControllerState
 from embedlog.errors import DuplicateBrokerRegistration, StaleBrokerEpoch
 from embedlog.testing.sim_clock import SimClock
-from embedlog.testing.sim_runtime import sim_runtime
+from embedlog.testing.simulated_runtime import sim_runtime
 from tests.controller.metadata_state import Opened
 
 TIMEOUT_MS = 9000

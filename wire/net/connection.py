@@ -408,6 +408,8 @@ class Connections:
         self.quick_size_max = min(_QUICK_SIZE_MAX, limits.request_size_max)
         self.sweep_at = _NEVER
         """Time at which `sweep` must be called; infinity while no connection has a deadline."""
+        self.dropped: Callable[[], None] | None = None
+        """Called after each connection that has ended, in the loop's thread."""
 
     def open(self, sock: socket, peer: tuple[str, int]) -> None:
         if self._wrap is not None:
@@ -436,6 +438,8 @@ class Connections:
             self._service.disconnected(connection)
         except Exception as error:  # a service's bug must not end the loop
             self.reports.failed("a service failed on a disconnect", error)
+        if self.dropped is not None:
+            self.dropped()
 
     def abandon(self) -> None:
         """In a forked child: close this process's descriptors only."""

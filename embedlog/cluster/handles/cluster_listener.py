@@ -8,6 +8,7 @@ from embedlog.cluster.member import ClusterMember
 from embedlog.runtime.outer_call import outer, outer_close
 from embedlog.runtime.pending import Pending
 from embedlog.runtime.scheduler import Scheduler
+from embedlog.server.addresses import ServedAddress
 
 
 class ClusterListener:
@@ -38,6 +39,12 @@ class ClusterListener:
             for node_id, member in sorted(self._members.items())
             if (address := member.listening.address) is not None
         }
+
+    @property
+    def served(self) -> list[ServedAddress]:
+        """The open addresses, of the brokers that run."""
+        found = (member.listening.served for member in self._members.values())
+        return [each for each in found if each is not None]
 
     @property
     def port(self) -> int:

@@ -1,0 +1,1 @@
+"""Programs in other languages that take the settings of `Kafka.client_config` unmodified."""
