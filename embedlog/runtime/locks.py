@@ -31,6 +31,9 @@ class Rank:
     every lock further down the table.
     """
 
+    REGISTRY = 9
+    """Guards the subjects and schemas of the test kit's schema registry, and the start of its
+    server. Under it: the threads of the HTTP server."""
     LOOP = 10
     """Guards the loop of a thread, which holds the lock while it loops. Threads only try the lock
     and never wait for it. Under it: every lock."""
@@ -121,6 +124,10 @@ class Rank:
     thread."""
     NETWORK = 56
     """Guards the messages that the links between brokers keep. A leaf."""
+    HTTP_WORKERS = 57
+    """Guards the threads of the test kit's HTTP server, and their tasks. A leaf."""
+    REGISTRY_FAULT = 58
+    """Guards the hits of one fault of the schema registry. A leaf."""
     PENDING = 60
     """Guards the arrival of an answer. Callbacks run after the lock's release."""
     ABORTED = 61

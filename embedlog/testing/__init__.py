@@ -8,6 +8,8 @@ runtime = sim_runtime(seed=7)        time stands still, the disk crashes on dema
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from embedlog.testing.kafka import Kafka
 from embedlog.testing.shape import Shape
 from embedlog.testing.sim_clock import SimClock
@@ -15,8 +17,12 @@ from embedlog.testing.sim_files import SimFiles, SimulatedCrash
 from embedlog.testing.sim_runtime import SimRuntime, sim_runtime
 from embedlog.testing.sim_scheduler import SimScheduler
 
+if TYPE_CHECKING:
+    from embedlog.testing.registry.registry import Registry as Registry
+
 __all__ = [
     "Kafka",
+    "Registry",
     "Shape",
     "SimClock",
     "SimFiles",
@@ -25,3 +31,16 @@ __all__ = [
     "SimulatedCrash",
     "sim_runtime",
 ]
+
+_LAZY = {
+    "Registry": "embedlog.testing.registry.registry",
+}
+"""Names whose modules load other packages, and load when a test first uses the name."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

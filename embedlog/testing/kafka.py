@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from embedlog.cluster.cluster import Cluster
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.registry.registry import Registry
 
 
 class Kafka:
@@ -135,6 +137,19 @@ class Kafka:
     # Saved states
 
     # Schema registry
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The schema registry of this cluster, with Confluent's HTTP API: see `Registry`.
+
+        kafka.registry.register("orders-value", '{"type": "string"}')
+        client = SchemaRegistryClient(kafka.registry.client_config("confluent"))
+        """
+        from embedlog.testing.registry.registry import Registry
+
+        made = Registry()
+        self._ends.push(made)
+        return made
 
     # Life
 

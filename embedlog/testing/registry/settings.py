@@ -1,0 +1,164 @@
+"""Settings of the registry: compatibility levels and modes, by subject, context and for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from embedlog.testing.registry import errors
+from embedlog.testing.registry.errors import RegistryError
+from embedlog.testing.registry.store import Store
+from embedlog.testing.registry.values import DEFAULT_CONTEXT, Subject
+
+LEVELS = (
+    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL",
+    "FULL_TRANSITIVE",
+)  # fmt: skip
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+_DEFAULTS: dict[str, Any] = {"compatibilityLevel": "BACKWARD"}
+_FIELDS = {
+    "alias": str, "normalize": bool, "validateFields": bool, "compatibilityGroup": str,
+    "defaultMetadata": dict, "overrideMetadata": dict, "defaultRuleSet": dict,
+    "overrideRuleSet": dict,
+}  # fmt: skip
+"""Settings besides the level, with the types of their values."""
+
+
+class Settings:
+    """Configurations and modes in a store. A subject that has none inherits its context's."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # Configurations
+
+    def config(self, subject: Subject | None) -> dict[str, Any]:
+        """Return the settings in force, each from the nearest place that has it."""
+        made = dict(_DEFAULTS)
+        for place in reversed(_places(subject)):
+            made.update(self._store.configs.get(place, {}))
+        return made
+
+    def own_config(self, subject: Subject) -> dict[str, Any]:
+        """Return the settings of a subject alone.
+
+        Raises:
+            RegistryError: it has none.
+        """
+        found = self._store.configs.get(subject)
+        if found is None:
+            raise errors.no_config(subject)
+        return dict(found)
+
+    def set_config(self, subject: Subject | None, given: Any) -> Mapping[str, Any]:
+        """Change the given settings, keep the others, and return the given ones.
+
+        Raises:
+            RegistryError: a setting has a value that it cannot have.
+        """
+        if not isinstance(given, dict):
+            raise RegistryError(42203, f"{_LEVEL_TEXT}; found {given!r}")
+        made: dict[str, Any] = {}
+        level = given.get("compatibility", given.get("compatibilityLevel"))
+        if level is not None:
+            made["compatibilityLevel"] = level_of(level)
+        for name, kind in _FIELDS.items():
+            value = given.get(name)
+            if value is not None:
+                if not isinstance(value, kind):
+                    text = f"{name}: expected a {kind.__name__}, found {value!r}"
+                    raise RegistryError(422, text)
+                made[name] = value
+        self._store.configs.setdefault(subject, {}).update(made)
+        return given
+
+    def delete_config(self, subject: Subject | None) -> dict[str, Any]:
+        """Remove the settings of one place, and return them.
+
+        Raises:
+            RegistryError: the subject has none.
+        """
+        found = self._store.configs.pop(subject, None)
+        if found is None and subject is not None:
+            raise errors.subject_not_found(subject)
+        return {**_DEFAULTS, **(found or {})} if subject is None else dict(found or {})
+
+    # Modes
+
+    def mode(self, subject: Subject | None) -> str:
+        """Return the mode in force."""
+        for place in _places(subject):
+            if place in self._store.modes:
+                return self._store.modes[place]
+        return "READWRITE"
+
+    def own_mode(self, subject: Subject) -> str:
+        """Return the mode of a subject alone.
+
+        Raises:
+            RegistryError: it has none.
+        """
+        if subject not in self._store.modes:
+            raise errors.no_mode(subject)
+        return self._store.modes[subject]
+
+    def set_mode(self, subject: Subject | None, mode: object, *, force: bool) -> None:
+        """Set a mode.
+
+        Raises:
+            RegistryError: there is no such mode, or schemas forbid IMPORT.
+        """
+        if mode not in MODES:
+            raise RegistryError(42204, f"Invalid mode. Valid values are {', '.join(MODES)}")
+        if mode == "IMPORT" and not force and self._has_schemas(subject):
+            raise errors.not_permitted("Cannot import since found existing subjects")
+        self._store.modes[subject] = str(mode)
+
+    def delete_mode(self, subject: Subject | None) -> str:
+        """Remove the mode of one place, and return it.
+
+        Raises:
+            RegistryError: the subject has none.
+        """
+        found = self._store.modes.pop(subject, None)
+        if found is None:
+            if subject is None:
+                return "READWRITE"
+            raise errors.subject_not_found(subject)
+        return found
+
+    def _has_schemas(self, subject: Subject | None) -> bool:
+        if subject is not None and subject.name:
+            return bool(self._store.versions(subject))
+        return any(
+            subject is None or each.subject.context == subject.context
+            for each in self._store.all_versions()
+        )
+
+
+_LEVEL_TEXT = (
+    "Invalid compatibility level. Valid values are none, backward, forward, full, "
+    "backward_transitive, forward_transitive, and full_transitive"
+)
+
+
+def level_of(given: object) -> str:
+    """Return the name of a compatibility level.
+
+    Raises:
+        RegistryError: there is no such level.
+    """
+    found = given.upper() if isinstance(given, str) else ""
+    if found not in LEVELS:
+        raise RegistryError(42203, f"{_LEVEL_TEXT}; found {given!r}")
+    return found
+
+
+def _places(subject: Subject | None) -> list[Subject | None]:
+    """Return the places of settings for a subject, the nearest first."""
+    if subject is None:
+        return [None]
+    context = Subject(subject.context, "")
+    around: list[Subject | None] = [context] if subject.name else []
+    # The settings for all belong to the default context; named contexts inherit them too.
+    return [subject, *around, None] if subject != Subject(DEFAULT_CONTEXT, "") else [subject, None]
