@@ -73,7 +73,7 @@ INNER_FLOORS = {
     "embedlog.cli": (
         "commands",
         "pipeline",
-        "archiving backup dump maintenance salvage serve tail verify",
+        "archiving backup ctl dump maintenance salvage serve tail verify",
         "jobs",
         "directory exit_status internal_topics log_lines progress text",
     ),
@@ -244,6 +244,15 @@ INNER_FLOORS = {
         "reader",
         "offsets writer",
         "durability epochs gaps transactions",
+    ),
+    "embedlog.testing": (
+        "pytest_plugin remote",
+        "kafka",
+        "control",
+        "registry",
+        "http interception loopback_transport shape sim_runtime",
+        "sim_files sim_scheduler",
+        "sim_clock",
     ),
     "wire": (
         "connection",

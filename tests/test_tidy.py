@@ -44,6 +44,7 @@ LARGE_CLASSES = {
     "Consumer": "Kafka's calls; `aio` has the same",
     "LogTasks": "recurring work of a data directory: a method each",
     "Producer": "Kafka's calls; `aio` has the same",
+    "RemoteKafka": "the calls of `Kafka`, for type checkers alone",
     "_Parser": "the grammar of Protobuf: a method a rule",
 }
 """Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""

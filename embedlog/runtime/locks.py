@@ -128,6 +128,8 @@ class Rank:
     """Guards the threads of the test kit's HTTP server, and their tasks. A leaf."""
     REGISTRY_FAULT = 58
     """Guards the hits of one fault of the schema registry. A leaf."""
+    KEPT = 59
+    """Guards the objects that the test kit's control door keeps for its clients. A leaf."""
     PENDING = 60
     """Guards the arrival of an answer. Callbacks run after the lock's release."""
     ABORTED = 61

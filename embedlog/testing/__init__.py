@@ -18,11 +18,15 @@ from embedlog.testing.sim_runtime import SimRuntime, sim_runtime
 from embedlog.testing.sim_scheduler import SimScheduler
 
 if TYPE_CHECKING:
+    from embedlog.testing.control.door import ControlDoor as ControlDoor
     from embedlog.testing.registry.registry import Registry as Registry
+    from embedlog.testing.remote import RemoteKafka as RemoteKafka
 
 __all__ = [
+    "ControlDoor",
     "Kafka",
     "Registry",
+    "RemoteKafka",
     "Shape",
     "SimClock",
     "SimFiles",
@@ -33,6 +37,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "ControlDoor": "embedlog.testing.control.door",
+    "RemoteKafka": "embedlog.testing.remote",
     "Registry": "embedlog.testing.registry.registry",
 }
 """Names whose modules load other packages, and load when a test first uses the name."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.control.door import ControlDoor
     from embedlog.testing.registry.registry import Registry
 
 
@@ -40,10 +41,20 @@ class Kafka:
     test got from it, then the cluster.
     """
 
-    def __init__(self, shape: Shape | None = None, **given: Any) -> None:
-        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`."""
+    def __init__(
+        self,
+        shape: Shape | None = None,
+        *,
+        cluster: Cluster | None = None,
+        listener: BrokerListener | ClusterListener | None = None,
+        **given: Any,
+    ) -> None:
+        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`.
+
+        `cluster` is one that is open already, and `listener` is its listener if it has one.
+        """
         self.shape = Shape.of(**given) if shape is None else shape
-        self.cluster = Cluster(
+        self.cluster = cluster or Cluster(
             self.shape.path,
             normalise_names(dict(self.shape.config)),
             brokers=self.shape.brokers,
@@ -53,7 +64,8 @@ class Kafka:
         """The cluster, for everything that this object does not offer itself."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
-        self._listener: BrokerListener | ClusterListener | None = None
+        self._listener = listener
+        self._control: ControlDoor | None = None
         self._ends.callback(self.cluster.close)
         try:
             self._create_topics()
@@ -149,6 +161,29 @@ class Kafka:
 
         made = Registry()
         self._ends.push(made)
+        return made
+
+    # Control over HTTP
+
+    def control(self) -> ControlDoor:
+        """Return the control door of this cluster. Without one, open it on loopback."""
+        return self._control or self.listen_control()
+
+    def listen_control(
+        self, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> ControlDoor:
+        """Serve the calls of this object as JSON over HTTP, for tests in any language.
+
+            url = kafka.listen_control().url        # GET url/openapi.json lists the calls
+            RemoteKafka(url).broker(1).kill()
+
+        An address that other machines can reach needs a token. `close` ends the door.
+        """
+        from embedlog.testing.control.door import ControlDoor
+
+        made = ControlDoor(self, host, port, token)
+        self._ends.callback(made.close)
+        self._control = self._control or made
         return made
 
     # Life
