@@ -193,6 +193,34 @@ def test_the_new_schema_reads_messages_of_the_old(new: str, old: str, kind: str 
     assert found == ({kind} if kind else set())
 
 
+def test_a_oneof_may_be_renamed_without_new_fields() -> None:
+    old = _file("string a = 1; oneof o { int32 b = 2; int32 c = 3; }")
+    assert not _file("string a = 1; oneof p { int32 b = 2; int32 c = 3; }").problems_with(old)
+    found = _file("oneof p { string a = 1; int32 b = 2; int32 c = 3; }").problems_with(old)
+    assert [each.kind for each in found] == ["FIELD_MOVED_TO_EXISTING_ONEOF"]
+
+
+@pytest.mark.parametrize(
+    ("package", "body", "kinds"),
+    [
+        ("x", "message N { int32 a = 1; N n = 2; }", []),
+        ("y", "message N { int64 a = 1; N n = 2; }", []),
+        ("y", "message N { string a = 1; N n = 2; }",
+         ["FIELD_SCALAR_KIND_CHANGED", "FIELD_NAMED_TYPE_CHANGED"]),
+    ],
+)  # fmt: skip
+def test_an_imported_message_is_compared_by_its_fields(
+    package: str, body: str, kinds: list[str]
+) -> None:
+    def made(package: str, body: str) -> ProtobufSchema:
+        other = Referenced("n.proto", f'syntax="proto3"; package {package}; {body}')
+        text = f'syntax="proto3"; import "n.proto"; message M {{ {package}.N n = 1; }}'
+        return ProtobufSchema.parse(text, [other])
+
+    old = made("x", "message N { int32 a = 1; N n = 2; }")
+    assert [each.kind for each in made(package, body).problems_with(old)] == kinds
+
+
 def test_required_fields_stay() -> None:
     one, none = (_file(each, syntax="proto2") for each in ("required int32 a = 1;", ""))
     optional = _file("optional int32 a = 1;", syntax="proto2")

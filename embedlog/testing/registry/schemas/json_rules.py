@@ -6,15 +6,17 @@ The rules, as Confluent's registry documents them:
     enum                 may grow or vanish; `const` is an enum of one
     limits               may widen or vanish (maxLength, minimum, multipleOf, maxItems, ...)
     pattern, format      pattern may vanish; format does not count
-    required             may lose names, and gain names of properties with a default
+    required             may lose names, and gain names of properties with a default; names
+                         without a schema in `properties` do not count
     dependencies         may vanish; a list may lose names
     property removed     if the new schema takes other properties: any value (open content model),
                          or values of a schema that accepts the old property (partially open)
-    property added       if the old schema was closed: optional, or with a default; if it was
-                         partially open: with a schema that accepts the old additional properties;
-                         if it was open: only with a schema that accepts everything
+    property added       if the old schema was open: only with a schema that accepts everything;
+                         else optional or with a default, and if the old schema was partially open,
+                         with a schema that accepts the old additional properties
     additionalProperties may open or widen, not close or narrow; so also the items of arrays
-    allOf                each new part must accept the old schema or one of its parts
+    allOf                each new part must accept the old schema or one of its parts; a schema
+                         that accepts one part of an old allOf accepts the whole
     anyOf, oneOf         each old part must be accepted by a new part
     not                  may narrow or vanish
 
@@ -111,6 +113,8 @@ class _Comparison:
         for word in _SUMS:
             if word in old and _is_only(old, word):
                 return self._old_sum(new, old[word], word, path)
+        if any(self._accepts(new, part) for part in old.get("allOf", ())):
+            return []  # documents of the old schema satisfy each part
         found = self._products(new, old, path)
         found += self._new_sums(new, old, path)
         if "not" in new and not ("not" in old and self._accepts(old["not"], new["not"])):
@@ -173,9 +177,9 @@ class _Comparison:
             found += self._added(new, old, name, path)
         found += self._rest_of_object(new, old, path)
         found += self._dependencies(new, old, path)
-        for name in sorted(set(new.get("required", ())) - set(old.get("required", ()))):
-            is_added = name in ours and name not in theirs and not _is_open(old)
-            if not is_added and not _has_default(self._new.resolve(ours.get(name))):
+        required = set(new.get("required", ())) - set(old.get("required", ()))
+        for name in sorted(required & ours.keys() & theirs.keys()):
+            if not _has_default(self._new.resolve(ours[name])):
                 place = f"{path}/required/{name}"
                 text = "The new schema requires a property that was optional"
                 found.append(Problem("REQUIRED_ATTRIBUTE_ADDED", place, text))
@@ -198,12 +202,11 @@ class _Comparison:
         place = f"{path}/properties/{name}"
         property_ = self._new.resolve(new["properties"][name])
         others = _others(old, name)
-        if others is False:
-            if name not in new.get("required", ()) or _has_default(property_):
-                return []
+        is_required = name in new.get("required", ()) and not _has_default(property_)
+        if is_required and not _accepts_all(others):
             kind = "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL"
             return [Problem(kind, place, "The new schema requires a property that is new")]
-        if self._accepts(property_, others):
+        if others is False or self._accepts(property_, others):
             return []
         if _accepts_all(others):
             kind = "PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL"
@@ -262,9 +265,19 @@ class _Comparison:
             mine = ours[index] if index < len(ours) else our_rest
             other = theirs[index] if index < len(theirs) else their_rest
             found += self.run(mine, other, f"{path}/items/{index}")
-        if their_rest is not False:
-            found += self.run(our_rest, their_rest, f"{path}/items")
+        found += self._further(our_rest, their_rest, f"{path}/items")
+        # A validator ignores it beside one schema for all items; Confluent's registry does not.
+        word = "additionalItems"
+        if not isinstance(new.get("items"), list) and word in new:
+            found += self._further(new[word], old.get(word, True), f"{path}/{word}")
         return found
+
+    def _further(self, new: Any, old: Any, path: str) -> list[Problem]:
+        """Compare the schemas of all further items."""
+        if new is False and old is not False:
+            text = "The new schema allows no further items"
+            return [Problem("ADDITIONAL_ITEMS_REMOVED", path, text)]
+        return self.run(new, old, path)
 
 
 def _accepts_all(schema: Any) -> bool:
@@ -284,10 +297,6 @@ def _types(schema: dict[str, Any]) -> set[str]:
 
 def _has_default(schema: Any) -> bool:
     return isinstance(schema, dict) and "default" in schema
-
-
-def _is_open(schema: dict[str, Any]) -> bool:
-    return schema.get("additionalProperties", True) is not False
 
 
 def _others(schema: dict[str, Any], name: str) -> Any:
@@ -321,7 +330,8 @@ def _values(new: dict[str, Any], old: dict[str, Any], path: str) -> list[Problem
     found = []
     if not _types(old) <= _types(new):
         lost = ", ".join(sorted(_types(old) - _types(new)))
-        found.append(Problem("TYPE_NARROWED", path, f"The new schema refuses the type {lost}"))
+        kind = "TYPE_NARROWED" if _types(old) & _types(new) else "TYPE_CHANGED"
+        found.append(Problem(kind, path, f"The new schema refuses the type {lost}"))
     allowed, before = _choices(new), _choices(old)
     if allowed is not None and (before is None or any(each not in allowed for each in before)):
         kind = "ENUM_ARRAY_NARROWED" if before is not None else "ENUM_ARRAY_ADDED"
