@@ -65,7 +65,7 @@ class Exchange:
         """Return the part of a list that `offset` and `limit` choose."""
         offset, limit = self._number("offset", 0), self._number("limit", -1)
         whole = list(found)[offset:]
-        return whole[:limit] if limit >= 0 else whole
+        return whole[:limit] if limit > 0 else whole
 
     def _number(self, name: str, default: int) -> int:
         text = self.request.last(name, str(default))

@@ -14,7 +14,7 @@ from embedlog.testing.registry.schemas.kinds import (
     UnreadableSchema,
 )
 from embedlog.testing.registry.schemas.lookup import kind_of
-from embedlog.testing.registry.settings import Settings
+from embedlog.testing.registry.settings import READ_ONLY, Settings
 from embedlog.testing.registry.store import Store
 from embedlog.testing.registry.values import (
     DEFAULT_CONTEXT,
@@ -127,9 +127,8 @@ class Catalog:
                 raise errors.not_permitted(f"Subject {subject} is not in import mode")
             known = self.store.contexts.get(subject.context)
             if known and known.schemas.get(given_id, schema) != schema:
-                raise RegistryError(
-                    42207, f"Overwrite new schema with id {given_id} is not permitted."
-                )
+                text = f"Overwrite new schema with id {given_id} is not permitted."
+                raise errors.not_permitted(text)
             return self.store.add(subject, schema, version=given_version, id=given_id)
         if mode == "IMPORT":
             raise errors.not_permitted(f"Subject {subject} is not in read-write mode")
@@ -221,7 +220,9 @@ class Catalog:
         elif version_number(version) == -1:
             olds = versions[-1:]
         else:
-            olds = [self.version(subject, version)]
+            olds = [each for each in versions if each.version == int(version)]
+            if not olds:
+                raise errors.version_not_found(version)
         if level == "NONE":
             return []
         group = config.get("compatibilityGroup")
@@ -249,8 +250,6 @@ class Catalog:
             self._expect_unreferenced(each)
         for each in versions if permanent else live:
             self._delete(each, permanent=permanent)
-        self.store.configs.pop(subject, None)
-        self.store.modes.pop(subject, None)
         return [each.version for each in (versions if permanent else live)]
 
     def delete_version(self, subject: Subject, text: str, *, permanent: bool) -> int:
@@ -271,6 +270,10 @@ class Catalog:
         if permanent:
             self.store.remove(version)
         version.is_deleted = True
+        if not self.store.versions(version.subject):
+            # The settings of a subject end with its last version.
+            self.store.configs.pop(version.subject, None)
+            self.store.modes.pop(version.subject, None)
 
     def referencing(self, version: Version) -> list[Version]:
         """Return the versions that refer to a version."""
@@ -301,7 +304,7 @@ class Catalog:
         return self._expect_versions(subject, deleted=deleted)
 
     def _expect_writable(self, subject: Subject) -> None:
-        if self.settings.mode(subject) in {"READONLY", "READONLY_OVERRIDE", "FORWARD"}:
+        if self.settings.mode(subject) in READ_ONLY:
             text = f"Subject {subject} in context {subject.context} is in read-only mode"
             raise errors.not_permitted(text)
 
@@ -360,10 +363,14 @@ def _merged(*given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         made = dict(made or {})
         for name, value in each.items():
             if isinstance(value, dict) and isinstance(made.get(name), dict):
-                made[name] = {**made[name], **value}
+                made[name] = _merged(made[name], value)
             elif isinstance(value, list) and isinstance(made.get(name), list):
-                named = {item["name"]: item for item in (*made[name], *value) if "name" in item}
-                made[name] = list(named.values())
+                made[name] = list({_name_of(item): item for item in (*made[name], *value)}.values())
             else:
                 made[name] = value
     return made
+
+
+def _name_of(item: Any) -> str:
+    """Return the name of a rule, or the text of another item of a list."""
+    return str(item.get("name", item)) if isinstance(item, dict) else str(item)

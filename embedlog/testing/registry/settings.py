@@ -15,6 +15,7 @@ LEVELS = (
     "FULL_TRANSITIVE",
 )  # fmt: skip
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+READ_ONLY = frozenset(("READONLY", "READONLY_OVERRIDE", "FORWARD"))
 _DEFAULTS: dict[str, Any] = {"compatibilityLevel": "BACKWARD"}
 _FIELDS = {
     "alias": str, "normalize": bool, "validateFields": bool, "compatibilityGroup": str,
@@ -54,8 +55,9 @@ class Settings:
         """Change the given settings, keep the others, and return the given ones.
 
         Raises:
-            RegistryError: a setting has a value that it cannot have.
+            RegistryError: a setting has a value that it cannot have, or the mode forbids a change.
         """
+        self._expect_writable(subject)
         if not isinstance(given, dict):
             raise RegistryError(42203, f"{_LEVEL_TEXT}; found {given!r}")
         made: dict[str, Any] = {}
@@ -76,12 +78,17 @@ class Settings:
         """Remove the settings of one place, and return them.
 
         Raises:
-            RegistryError: the subject has none.
+            RegistryError: the subject has none, or the mode forbids a change.
         """
+        self._expect_writable(subject)
         found = self._store.configs.pop(subject, None)
         if found is None and subject is not None:
             raise errors.subject_not_found(subject)
         return {**_DEFAULTS, **(found or {})} if subject is None else dict(found or {})
+
+    def _expect_writable(self, subject: Subject | None) -> None:
+        if self.mode(subject) in READ_ONLY:
+            raise errors.not_permitted(f"Subject {subject or ''} is in read-only mode")
 
     # Modes
 

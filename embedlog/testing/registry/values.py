@@ -82,9 +82,7 @@ class Schema:
 
     def answer(self) -> dict[str, Any]:
         """Return the fields of an answer that hold the content."""
-        found: dict[str, Any] = {}
-        if self.kind != "AVRO":
-            found["schemaType"] = self.kind
+        found: dict[str, Any] = {"schemaType": self.kind}
         if self.references:
             found["references"] = [each._asdict() for each in self.references]
         if self.metadata is not None:

@@ -21,7 +21,7 @@ def test_a_subject_from_its_first_version_to_its_last(call: Calls) -> None:
     found = call("GET", "/subjects/s/versions/1")
     assert (found["subject"], found["version"], found["id"]) == ("s", 1, 1)
     assert found["schema"] == RECORD
-    assert "schemaType" not in found  # as for every Avro schema
+    assert found["schemaType"] == "AVRO"
     for latest in ("latest", "-1", "2"):
         assert call("GET", f"/subjects/s/versions/{latest}")["id"] == 2
     assert call("GET", "/subjects/s/versions/1/schema") == json.loads(RECORD)
@@ -153,6 +153,16 @@ def test_versions_are_deleted_one_by_one(call: Calls) -> None:
     assert call("DELETE", "/subjects/s/versions/7") == 40402
 
 
+@pytest.mark.parametrize("path", ["/subjects/s", "/subjects/s/versions/1"])
+def test_the_settings_of_a_subject_end_with_its_last_version(call: Calls, path: str) -> None:
+    call.register("s", RECORD)
+    call("PUT", "/config/s", {"compatibility": "NONE"})
+    call("PUT", "/mode/s", {"mode": "READWRITE"})
+    call("DELETE", path)
+    assert call("GET", "/config/s") == 40408
+    assert call("GET", "/mode/s") == 40409
+
+
 # References
 
 
@@ -221,7 +231,7 @@ def test_a_transitive_level_compares_with_all_versions(call: Calls, level: str, 
 def test_compatibility_without_versions(call: Calls) -> None:
     path = "/compatibility/subjects/s/versions"
     assert call("POST", f"{path}/latest", {"schema": RECORD}) == {"is_compatible": True}
-    assert call("POST", f"{path}/1", {"schema": RECORD}) == 40401
+    assert call("POST", f"{path}/1", {"schema": RECORD}) == 40402
     call.register("s", RECORD)
     assert call("POST", f"{path}/2", {"schema": RECORD}) == 40402
     assert call("POST", f"{path}/1", {"schema": "{"}) == 42201
@@ -279,6 +289,8 @@ def test_modes(call: Calls) -> None:
     assert call("PUT", "/mode/s", {"mode": "READONLY"}) == {"mode": "READONLY"}
     assert call.register("s", RECORD) == 42205
     assert call("DELETE", "/subjects/s") == 42205
+    assert call("PUT", "/config/s", {"compatibility": "NONE"}) == 42205
+    assert call("DELETE", "/config/s") == 42205
     assert call.register("t", RECORD) == 1
     assert call("PUT", "/mode/s", {"mode": "SHUT"}) == 42204
     assert call("DELETE", "/mode/s") == {"mode": "READONLY"}
@@ -291,7 +303,7 @@ def test_an_import_brings_its_ids_and_versions(call: Calls) -> None:
     assert call("PUT", "/mode", {"mode": "IMPORT"}) == {"mode": "IMPORT"}
     assert call.register("s", RECORD, id=40, version=7) == 40
     assert call("GET", "/subjects/s/versions") == [7]
-    assert call.register("s", WIDER, id=40) == 42207
+    assert call.register("s", WIDER, id=40) == 42205
     assert call.register("s", WIDER) == 42205
     call("PUT", "/mode", {"mode": "READWRITE"})
     assert call.register("s", WIDER) == 41
@@ -318,14 +330,20 @@ def test_metadata_and_rules_are_part_of_a_version(call: Calls) -> None:
 
 def test_defaults_and_overrides_of_metadata(call: Calls) -> None:
     config = {
-        "defaultMetadata": {"properties": {"owner": "nobody", "team": "x"}},
-        "overrideMetadata": {"properties": {"checked": "yes"}},
+        "defaultMetadata": {"properties": {"owner": "nobody", "team": "x"}, "sensitive": ["a"]},
+        "overrideMetadata": {"properties": {"checked": "yes"}, "tags": {"f": ["PII"]}},
     }
     call("PUT", "/config/s", config)
-    metadata = {"properties": {"owner": "me", "checked": "no"}}
+    metadata = {
+        "properties": {"owner": "me", "checked": "no"},
+        "sensitive": ["b", "a"],
+        "tags": {"f": ["OLD"]},
+    }
     call.register("s", RECORD, metadata=metadata)
     assert call("GET", "/subjects/s/versions/1")["metadata"] == {
-        "properties": {"owner": "me", "team": "x", "checked": "yes"}
+        "properties": {"owner": "me", "team": "x", "checked": "yes"},
+        "sensitive": ["a", "b"],
+        "tags": {"f": ["OLD", "PII"]},
     }
 
 
@@ -366,6 +384,7 @@ def test_lists_of_schemas_and_types(call: Calls) -> None:
     assert len(call("GET", "/schemas?latestOnly=true")) == 2
     assert [row["version"] for row in call("GET", "/schemas?subjectPrefix=a&offset=1")] == [2]
     assert len(call("GET", "/schemas?limit=1")) == 1
+    assert len(call("GET", "/schemas?limit=0")) == 3
     assert call("GET", "/schemas/types") == ["JSON", "PROTOBUF", "AVRO"]
     assert call("GET", "/") == {}
     assert "version" in call("GET", "/v1/metadata/version")
