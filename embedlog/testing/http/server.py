@@ -75,12 +75,13 @@ class HttpServer:
         if self._is_closed:
             return
         self._is_closed = True
-        # The trigger goes last: a thread that answers writes to the trigger's descriptor, which the
-        # system may have given to another file after its close.
+        # A thread that answers, and this one, write to the trigger's descriptor. It is closed after
+        # all of them, because the system may give its number to another file at once.
         self._server.trigger.pull_trigger(self._close_connections)
-        self._workers.shutdown()
-        self._server.trigger.pull_trigger(self._server.close)
-        self._loop.join(_JOIN_MS)
+        has_ended = self._workers.shutdown()
+        self._server.trigger.pull_trigger(self._server._map.clear)  # which ends the loop
+        if self._loop.join(_JOIN_MS) and has_ended:
+            self._server.close()
 
     def _close_connections(self) -> None:
         self._server.accepting = False

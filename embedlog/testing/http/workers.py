@@ -86,8 +86,8 @@ class Workers:
             self._idle.append(parked)
             return None
 
-    def shutdown(self) -> None:
-        """Cancel the waiting tasks, and wait for the threads to end."""
+    def shutdown(self) -> bool:
+        """Cancel the waiting tasks and wait for the threads to end. Return whether all ended."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -97,5 +97,5 @@ class Workers:
             parked.wake()
         for task in tasks:
             task.cancel()
-        for thread in threads:
-            thread.join(_JOIN_MS)
+        ended = [thread.join(_JOIN_MS) for thread in threads]
+        return all(ended)
