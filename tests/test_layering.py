@@ -254,6 +254,17 @@ INNER_FLOORS = {
         "sim_files sim_scheduler",
         "sim_clock",
     ),
+    "embedlog.testing.registry": (
+        "registry",
+        "endpoint",
+        "faults",
+        "api",
+        "catalog",
+        "compatibility reader settings",
+        "store",
+        "values",
+        "errors schemas",
+    ),
     "wire": (
         "connection",
         "compiler headers",

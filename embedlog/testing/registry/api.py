@@ -57,9 +57,19 @@ class Exchange:
         return self.catalog.version(self.subject, number, deleted=self.flag("deleted"))
 
     def by_id(self) -> tuple[str, Schema]:
-        """Return the schema of the id in the path, and its context."""
-        context = Subject.of(self.request.last("subject"), self.context).context
-        return context, self.catalog.by_id(context, self.parameters["id"])
+        """Return the schema of the id in the path, and its context.
+
+        The parameter `subject` chooses the context: by name, or as the first one where the subject
+        uses the id.
+        """
+        number, hint = self.parameters["id"], self.request.last("subject")
+        context = self.context
+        if hint:
+            found = self.catalog.context_of(self.catalog.subject_of(hint, self.context), number)
+            if found is None:
+                raise errors.schema_not_found(number)
+            context = found
+        return context, self.catalog.by_id(context, number)
 
     def page(self, found: Iterable[Any]) -> list[Any]:
         """Return the part of a list that `offset` and `limit` choose."""
@@ -196,14 +206,8 @@ def get_schema_versions(call: Exchange) -> Any:
 
 def _with_id(call: Exchange) -> list[Version]:
     context, _ = call.by_id()
-    wanted = call.request.last("subject")
-    subject = Subject.of(wanted, call.context) if wanted else None
-    found = call.catalog.store.having(
-        context, int(call.parameters["id"]), deleted=call.flag("deleted")
-    )
-    return [
-        each for each in found if subject is None or not subject.name or each.subject == subject
-    ]
+    number = int(call.parameters["id"])
+    return call.catalog.store.having(context, number, deleted=call.flag("deleted"))
 
 
 def get_schema_by_guid(call: Exchange) -> Any:
@@ -353,7 +357,7 @@ def get_server_version(_call: Exchange) -> Any:
 
 def _formatted(call: Exchange, answer: dict[str, Any], schema: Schema) -> dict[str, Any]:
     form = call.request.last("format")
-    text = call.catalog.parse(schema).formatted(form) if form else None
+    text = call.catalog.reader.parse(schema).formatted(form) if form else None
     return {**answer, "schema": text} if text is not None else answer
 
 

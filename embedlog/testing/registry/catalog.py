@@ -7,19 +7,12 @@ from typing import Any
 
 from embedlog.testing.registry import compatibility, errors
 from embedlog.testing.registry.errors import RegistryError
-from embedlog.testing.registry.schemas.kinds import (
-    KINDS,
-    ParsedSchema,
-    Referenced,
-    UnreadableSchema,
-)
-from embedlog.testing.registry.schemas.lookup import kind_of
+from embedlog.testing.registry.reader import SchemaReader
 from embedlog.testing.registry.settings import READ_ONLY, Settings
 from embedlog.testing.registry.store import Store
 from embedlog.testing.registry.values import (
     DEFAULT_CONTEXT,
     VERSION_LAST,
-    Reference,
     Schema,
     Subject,
     Version,
@@ -32,76 +25,7 @@ class Catalog:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.settings = Settings(store)
-        self._parsed: dict[str, ParsedSchema] = {}
-        """By guid, which depends on the references' names but not on their content."""
-
-    # Schemas as clients send them
-
-    def schema_of(self, body: Any, context: str, *, normalize: bool) -> Schema:
-        """Return the schema of a request's body, its text in the canonical form.
-
-        Raises:
-            RegistryError: the body holds no schema that can be read.
-        """
-        if not isinstance(body, dict):
-            raise RegistryError(422, f"expected an object with 'schema', found {body!r}")
-        text, kind = body.get("schema"), body.get("schemaType") or "AVRO"
-        if not isinstance(text, str) or not text.strip():
-            raise RegistryError(42201, "Empty schema")
-        if kind not in KINDS:
-            raise errors.invalid_schema(text, f"Invalid schema type {kind}; known are {KINDS}")
-        references = tuple(map(_reference, body.get("references") or ()))
-        given = Schema(
-            text,
-            kind,
-            tuple(
-                Reference(r.name, str(Subject.of(r.subject, context)), r.version)
-                for r in references
-            ),
-            _object(body, "metadata"),
-            _object(body, "ruleSet"),
-        )
-        parsed = self.parse(given)
-        made = parsed.normalized() if normalize else parsed.canonical
-        return Schema(made, kind, given.references, given.metadata, given.rule_set)
-
-    def parse(self, schema: Schema) -> ParsedSchema:
-        """Parse a schema with its references.
-
-        Raises:
-            RegistryError: it cannot be read.
-        """
-        key = schema.guid
-        known = None if schema.references else self._parsed.get(key)
-        if known is not None:
-            return known
-        referenced: dict[str, str] = {}
-        self._collect(schema, referenced, [])
-        try:
-            found = kind_of(schema.kind).parse(
-                schema.text, [Referenced(name, text) for name, text in referenced.items()]
-            )
-        except UnreadableSchema as error:
-            raise errors.invalid_schema(schema.text, error) from None
-        if not schema.references:
-            self._parsed[key] = found
-        return found
-
-    def _collect(self, schema: Schema, into: dict[str, str], above: list[Reference]) -> None:
-        """Collect the referenced texts by name, each after the texts that it uses itself."""
-        for each in schema.references:
-            subject = Subject.of(each.subject)
-            versions = self.store.subjects.get(subject, {})
-            last = self.store.versions(subject)[-1:]
-            found = versions.get(last[0].version if last and each.version == -1 else each.version)
-            if found is None or each in above:
-                text = (
-                    f'No schema reference found for subject "{each.subject}" and '
-                    f"version {each.version}"
-                )
-                raise errors.invalid_schema(schema.text, text)
-            self._collect(found.schema, into, [*above, each])
-            into.setdefault(each.name, found.schema.text)
+        self.reader = SchemaReader(store)
 
     # Registering and looking up
 
@@ -113,7 +37,7 @@ class Catalog:
         """
         config = self.settings.config(subject)
         normalize = normalize or bool(config.get("normalize"))
-        schema = self.schema_of(body, subject.context, normalize=normalize)
+        schema = self.reader.schema_of(body, subject.context, normalize=normalize)
         versions = self.store.versions(subject)
         schema = self._completed(schema, versions, config)
         given_id, given_version = _number(body, "id"), _number(body, "version")
@@ -137,7 +61,7 @@ class Catalog:
             schema,
             compatibility.against(level, versions),
             level,
-            self.parse,
+            self.reader.parse,
             config.get("compatibilityGroup"),
         )
         if found:
@@ -169,7 +93,7 @@ class Catalog:
         """
         versions = self._expect_versions(subject, deleted=deleted)
         normalize = normalize or bool(self.settings.config(subject).get("normalize"))
-        schema = self.schema_of(body, subject.context, normalize=normalize)
+        schema = self.reader.schema_of(body, subject.context, normalize=normalize)
         for each in reversed(versions):
             is_same = schema.metadata in (None, each.schema.metadata)
             is_same &= schema.rule_set in (None, each.schema.rule_set)
@@ -203,6 +127,19 @@ class Catalog:
             raise errors.schema_not_found(text)
         return found
 
+    def context_of(self, hint: Subject, text: str) -> str | None:
+        """Return the context in which a reader of a subject finds an id; None if there is none."""
+        if not hint.name:
+            return hint.context
+        users = [
+            each.subject.context
+            for each in self.store.all_versions(deleted=True)
+            if each.subject.name == hint.name and str(each.id) == text
+        ]
+        if hint.context != DEFAULT_CONTEXT:
+            return hint.context if hint.context in users else None
+        return min(users, default=DEFAULT_CONTEXT)
+
     def compatible(
         self, subject: Subject, version: str | None, body: Any, *, normalize: bool
     ) -> list[str]:
@@ -213,7 +150,7 @@ class Catalog:
         """
         config = self.settings.config(subject)
         level = config["compatibilityLevel"]
-        schema = self.schema_of(body, subject.context, normalize=normalize)
+        schema = self.reader.schema_of(body, subject.context, normalize=normalize)
         versions = self.store.versions(subject)
         if version is None:
             olds = compatibility.against(level, versions)
@@ -226,7 +163,7 @@ class Catalog:
         if level == "NONE":
             return []
         group = config.get("compatibilityGroup")
-        return compatibility.messages(schema, olds, level, self.parse, group)
+        return compatibility.messages(schema, olds, level, self.reader.parse, group)
 
     # Deleting
 
@@ -332,25 +269,10 @@ def version_number(text: str) -> int:
     raise errors.invalid_version(text)
 
 
-def _reference(given: Any) -> Reference:
-    try:
-        return Reference(str(given["name"]), str(given["subject"]), int(given["version"]))
-    except (TypeError, KeyError, ValueError):
-        text = f"a reference needs name, subject and version, found {given!r}"
-        raise RegistryError(42201, f"Invalid schema, details: {text}") from None
-
-
-def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    found = body.get(name)
-    if found is not None and not isinstance(found, dict):
-        raise RegistryError(422, f"{name}: expected an object, found {found!r}")
-    return found
-
-
 def _number(body: Mapping[str, Any], name: str) -> int | None:
     found = body.get(name)
     if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
-        raise RegistryError(422, f"{name}: expected a number, found {found!r}")
+        raise RegistryError(400, f"{name}: expected a number, found {found!r}")
     return None if found in (None, -1, 0) else found
 
 

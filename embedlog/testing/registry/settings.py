@@ -26,7 +26,11 @@ _FIELDS = {
 
 
 class Settings:
-    """Configurations and modes in a store. A subject that has none inherits its context's."""
+    """Configurations and modes in a store.
+
+    A subject that has none inherits them as a whole: in the default context the ones for all, in
+    another context the ones of the context.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,11 +38,11 @@ class Settings:
     # Configurations
 
     def config(self, subject: Subject | None) -> dict[str, Any]:
-        """Return the settings in force, each from the nearest place that has it."""
-        made = dict(_DEFAULTS)
-        for place in reversed(_places(subject)):
-            made.update(self._store.configs.get(place, {}))
-        return made
+        """Return the settings in force."""
+        for place in _places(subject):
+            if place in self._store.configs:
+                return {**_DEFAULTS, **self._store.configs[place]}
+        return dict(_DEFAULTS)
 
     def own_config(self, subject: Subject) -> dict[str, Any]:
         """Return the settings of a subject alone.
@@ -49,7 +53,7 @@ class Settings:
         found = self._store.configs.get(subject)
         if found is None:
             raise errors.no_config(subject)
-        return dict(found)
+        return {**_DEFAULTS, **found}
 
     def set_config(self, subject: Subject | None, given: Any) -> Mapping[str, Any]:
         """Change the given settings, keep the others, and return the given ones.
@@ -69,7 +73,7 @@ class Settings:
             if value is not None:
                 if not isinstance(value, kind):
                     text = f"{name}: expected a {kind.__name__}, found {value!r}"
-                    raise RegistryError(422, text)
+                    raise RegistryError(400, text)
                 made[name] = value
         self._store.configs.setdefault(subject, {}).update(made)
         return given
@@ -84,7 +88,7 @@ class Settings:
         found = self._store.configs.pop(subject, None)
         if found is None and subject is not None:
             raise errors.subject_not_found(subject)
-        return {**_DEFAULTS, **(found or {})} if subject is None else dict(found or {})
+        return {**_DEFAULTS, **(found or {})}
 
     def _expect_writable(self, subject: Subject | None) -> None:
         if self.mode(subject) in READ_ONLY:
@@ -93,7 +97,9 @@ class Settings:
     # Modes
 
     def mode(self, subject: Subject | None) -> str:
-        """Return the mode in force."""
+        """Return the mode in force. READONLY_OVERRIDE for all wins everywhere."""
+        if self._store.modes.get(None) == "READONLY_OVERRIDE":
+            return "READONLY_OVERRIDE"
         for place in _places(subject):
             if place in self._store.modes:
                 return self._store.modes[place]
@@ -165,7 +171,5 @@ def _places(subject: Subject | None) -> list[Subject | None]:
     """Return the places of settings for a subject, the nearest first."""
     if subject is None:
         return [None]
-    context = Subject(subject.context, "")
-    around: list[Subject | None] = [context] if subject.name else []
-    # The settings for all belong to the default context; named contexts inherit them too.
-    return [subject, *around, None] if subject != Subject(DEFAULT_CONTEXT, "") else [subject, None]
+    around = None if subject.context == DEFAULT_CONTEXT else Subject(subject.context, "")
+    return [subject, around] if subject != around else [subject]

@@ -88,9 +88,10 @@ def test_what_does_not_exist_has_its_code(call: Calls, path: str, code: int) -> 
         ({"schema": 3}, 42201),
         ({"schema": RECORD, "schemaType": "XML"}, 42201),
         ({"schema": RECORD, "references": [{"name": "x"}]}, 42201),
-        ({"schema": RECORD, "metadata": 3}, 422),
-        ({"schema": RECORD, "id": "x"}, 422),
-        ([], 422),
+        ({"schema": RECORD, "metadata": 3}, 400),
+        ({"schema": RECORD, "id": "x"}, 400),
+        ([], 400),
+        (b"", 422),
         (b"{", 400),
         (b"[" * 100_000, 400),
         ({"schema": "[" * 100_000}, 42201),
@@ -251,14 +252,13 @@ def test_the_configuration_of_a_subject_comes_before_the_one_for_all(call: Calls
     assert call("GET", "/config/s?defaultToGlobal=true") == {"compatibilityLevel": "BACKWARD"}
     assert call("PUT", "/config", {"compatibility": "FULL"}) == {"compatibility": "FULL"}
     assert call("PUT", "/config/s", {"normalize": True}) == {"normalize": True}
-    assert call("GET", "/config/s") == {"normalize": True}
-    assert call("GET", "/config/s?defaultToGlobal=true") == {
-        "compatibilityLevel": "FULL",
-        "normalize": True,
-    }
+    own = {"normalize": True, "compatibilityLevel": "BACKWARD"}  # nothing of the one for all
+    assert call("GET", "/config/s") == own
+    assert call("GET", "/config/s?defaultToGlobal=true") == own
+    assert call("GET", "/config/t?defaultToGlobal=true") == {"compatibilityLevel": "FULL"}
     assert call("PUT", "/config/s", {"compatibility": "SOMETIMES"}) == 42203
-    assert call("PUT", "/config/s", {"normalize": "yes"}) == 422
-    assert call("DELETE", "/config/s") == {"normalize": True}
+    assert call("PUT", "/config/s", {"normalize": "yes"}) == 400
+    assert call("DELETE", "/config/s") == own
     assert call("DELETE", "/config/s") == 40401
     call("DELETE", "/config")
     assert call("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
@@ -296,6 +296,15 @@ def test_modes(call: Calls) -> None:
     assert call("DELETE", "/mode/s") == {"mode": "READONLY"}
     assert call("DELETE", "/mode/s") == 40401
     assert call.register("s", RECORD) == 1
+
+
+def test_the_override_for_all_reaches_every_place(call: Calls) -> None:
+    call("PUT", "/mode", {"mode": "READONLY"})
+    assert call.register("%3A.ctx%3As", RECORD) == 1  # contexts have modes of their own
+    call("PUT", "/mode/s", {"mode": "READWRITE"})
+    assert call.register("s", RECORD) == 1
+    call("PUT", "/mode", {"mode": "READONLY_OVERRIDE"})
+    assert call.register("s", WIDER) == call.register("%3A.ctx%3As", WIDER) == 42205
 
 
 def test_an_import_brings_its_ids_and_versions(call: Calls) -> None:
@@ -364,9 +373,30 @@ def test_contexts_have_their_own_subjects_and_ids(call: Calls) -> None:
     assert call("GET", "/contexts/.ctx/subjects/s/versions/1")["schema"] == WIDER
     assert call("GET", "/schemas/ids/1?subject=%3A.ctx%3A")["schema"] == WIDER
     assert call("GET", "/schemas/ids/1")["schema"] == RECORD
+    call("PUT", "/config", {"compatibility": "NONE"})
+    assert call.register("%3A.ctx%3As", BROKEN) == 409
+    call("PUT", "/config", {"compatibility": "FULL"})
     call("PUT", "/config/%3A.ctx%3A", {"compatibility": "NONE"})
     assert call.register("%3A.ctx%3As", BROKEN) == 2
     assert call.register("s", BROKEN) == 409
+
+
+def test_the_subject_of_a_reader_leads_to_the_context_of_an_id(call: Calls) -> None:
+    call.register("s", RECORD)
+    call.register("%3A.x%3Aonly", BROKEN)
+    call.register("%3A.x%3As", WIDER)
+
+    def text(number: int, hint: str) -> Any:
+        found = call("GET", f"/schemas/ids/{number}?subject={hint}")
+        return found["schema"] if isinstance(found, dict) else found
+
+    assert text(1, "s") == text(1, "other") == RECORD
+    assert text(1, "only") == BROKEN
+    assert text(2, "s") == WIDER
+    assert text(2, "other") == 40403
+    assert text(1, "%3A.x%3A") == BROKEN
+    assert text(1, "%3A.x%3As") == 40403
+    assert call("GET", "/schemas/ids/1/subjects?subject=only") == [":.x:only"]
 
 
 def test_a_name_may_hold_a_slash(call: Calls) -> None:
