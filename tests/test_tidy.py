@@ -49,6 +49,8 @@ LARGE_CLASSES = {
     "LogTasks": "recurring work of a data directory: a method each",
     "LoneMember": "the life of the only broker, one method a step",
     "Producer": "Kafka's calls; `aio` has the same",
+    "RemoteKafka": "the calls of `Kafka`, for type checkers alone",
+    "_Parser": "the grammar of Protobuf: a method a rule",
     "SimulatedKafka": "a `Kafka`",
     "Topic": "the calls of a test that reads a topic or writes to it",
 }

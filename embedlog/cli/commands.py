@@ -63,7 +63,10 @@ class _Unheard:
 def _group() -> click.Group:
     # argparse parses `serve`: this entry only adds it to the list of commands.
     serve = click.Command("serve", help="Serve a log to Kafka clients.")
-    commands = [serve, _dump(), _verify(), _tail(), _backup(), _salvage(), pipeline.command()]
+    commands = [
+        *(serve, _dump(), _verify(), _tail(), _backup(), _salvage(), _ctl()),
+        pipeline.command(),
+    ]
     group = click.Group(
         "embedlog",
         commands={str(command.name): command for command in commands},
@@ -158,3 +161,21 @@ def _salvage() -> click.Command:
             ),
         ],
     )
+
+
+def _ctl() -> click.Command:
+    return click.Command(
+        "ctl",
+        callback=_lazily("ctl"),
+        help="Make a call of the test kit at a control door (`embedlog serve --control`), such as "
+        "`broker kill 1`. Without a call, list all calls. Exit status 1 if the door refuses the "
+        "call, 2 if the call is wrong or nothing answers.",
+        params=[
+            click.Option(["--url"], envvar="EMBEDLOG_CONTROL_URL", default="http://127.0.0.1:9099",
+                         show_default=True, help="address of the control door"),
+            click.Option(["--token"], envvar="EMBEDLOG_CONTROL_TOKEN", help="its token"),
+            click.Argument(["words"], metavar="[CALL [VALUE...]]", nargs=-1,
+                           type=click.UNPROCESSED),
+        ],
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )  # fmt: skip

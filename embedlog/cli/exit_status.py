@@ -3,4 +3,5 @@
 from __future__ import annotations
 
 EXIT_DAMAGED = 1
+EXIT_REFUSED = 1
 EXIT_CANNOT = 2

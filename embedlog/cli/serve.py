@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.cluster import Cluster
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.kafka import Kafka
 
 PORT = 9092
 PORT_MAX = 65535
@@ -126,6 +127,19 @@ def _add_settings(parser: ArgumentParser) -> None:
         help="take the defaults of embedlog.open in place of Kafka's, for tests: the first answer "
         "about a new topic names its leaders, and a group does not wait for further members",
     )
+    _add_control(parser)
+    log_lines.add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_control(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--control",
+        type=_control,
+        metavar="HOST:PORT",
+        help="also serve the calls of the test kit as JSON over HTTP (see `embedlog ctl`); an "
+        "address that other machines can reach needs a token in EMBEDLOG_CONTROL_TOKEN",
+    )
 
 
 def run(arguments: Namespace) -> None:
@@ -140,9 +154,14 @@ def run(arguments: Namespace) -> None:
         cluster = _open(arguments)
         try:
             listener = _listen(cluster, arguments)
-            if stopper.will_stop(listener):
-                _say(*announcement(cluster, listener.address))
-                listener.run()
+            kafka = _begin_control(cluster, listener, arguments)
+            try:
+                if stopper.will_stop(listener):
+                    _say(*announcement(cluster, listener.address), *_control_lines(kafka))
+                    listener.run()
+            finally:
+                if kafka is not None:
+                    kafka.close()
         finally:
             cluster.close()
     finally:
@@ -282,6 +301,34 @@ def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterL
     return listener
 
 
+def _begin_control(
+    cluster: Cluster, listener: BrokerListener | ClusterListener, arguments: Namespace
+) -> Kafka | None:
+    """Open the control door on request, and return the test kit's view of the cluster."""
+    if arguments.control is None:
+        return None
+    from embedlog.runtime.environment import variable
+    from embedlog.testing.kafka import Kafka
+    from embedlog.testing.shape import Shape
+
+    host, port = arguments.control
+    shape = Shape(brokers=len(cluster.brokers), path=cluster.path)
+    kafka = Kafka(shape, cluster=cluster, listener=listener)
+    try:
+        kafka.listen_control(host, port, variable("EMBEDLOG_CONTROL_TOKEN"))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CannotListen(f"cannot serve control on {host}:{port}: {reason}") from None
+    return kafka
+
+
+def _control_lines(kafka: Kafka | None) -> list[str]:
+    if kafka is None:
+        return []
+    url = kafka.control().url
+    return [f"embedlog: control at {url}; its calls are at {url}/openapi.json"]
+
+
 def _warn(arguments: Namespace, message: str) -> None:
     """Warn the user of a probable mistake."""
     if arguments.log_format == "json":
@@ -305,6 +352,13 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > PORT_MAX:
         raise ArgumentTypeError(f"{text!r} is not a port: 0 to {PORT_MAX}")
     return int(text)
+
+
+def _control(text: str) -> tuple[str, int]:
+    host, mark, port = text.rpartition(":")
+    if not mark or not host:
+        raise ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    return host.strip("[]"), _port(port)
 
 
 def _count(text: str) -> int:

@@ -31,6 +31,9 @@ class Rank:
     every lock further down the table.
     """
 
+    REGISTRY = 8
+    """Guards the subjects and schemas of the test kit's schema registry, and the start of its
+    server. Under it: the threads of the HTTP server."""
     LOOP = 10
     """Guards the loop of a thread, which holds the lock while it loops. Threads only try the lock
     and never wait for it. Under it: every lock."""
@@ -125,6 +128,12 @@ class Rank:
     """Guards the list of a test's fault rules, while they are put before the brokers. A leaf."""
     FAULT_RULE = 58
     """Guards the counters of one fault rule, or the requests that wait because of rules. A leaf."""
+    HTTP_WORKERS = 65
+    """Guards the threads of the test kit's HTTP server, and their tasks. A leaf."""
+    REGISTRY_FAULT = 66
+    """Guards the hits of one fault of the schema registry. A leaf."""
+    KEPT = 67
+    """Guards the objects that the test kit's control door keeps for its clients. A leaf."""
     PENDING = 60
     """Guards the arrival of an answer. Callbacks run after the lock's release."""
     ABORTED = 61

@@ -17,6 +17,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.testing.container import KafkaContainer as KafkaContainer
+    from embedlog.testing.control.door import ControlDoor as ControlDoor
     from embedlog.testing.faults.faults import Faults as Faults
     from embedlog.testing.faults.hold import Hold as Hold
     from embedlog.testing.faults.rule import FaultRule as FaultRule
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from embedlog.testing.leaks import Leak as Leak
     from embedlog.testing.leaks import LeakWarning as LeakWarning
     from embedlog.testing.proxy.proxy import Proxy as Proxy
+    from embedlog.testing.registry.registry import Registry as Registry
+    from embedlog.testing.remote import RemoteKafka as RemoteKafka
     from embedlog.testing.shape import Shape as Shape
     from embedlog.testing.sim_clock import SimClock as SimClock
     from embedlog.testing.sim_files import SimFiles as SimFiles
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "container": "KafkaContainer",
+    "control.door": "ControlDoor",
     "faults.faults": "Faults",
     "faults.hold": "Hold",
     "faults.rule": "FaultRule",
@@ -60,6 +64,8 @@ _PUBLIC = {
     "kafka": "Kafka",
     "leaks": "Leak LeakWarning",
     "proxy.proxy": "Proxy",
+    "registry.registry": "Registry",
+    "remote": "RemoteKafka",
     "shape": "Shape",
     "sim_clock": "SimClock",
     "sim_files": "SimFiles SimulatedCrash",

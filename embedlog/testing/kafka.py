@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.control.door import ControlDoor
     from embedlog.testing.faults.faults import Faults
     from embedlog.testing.faults.hold import Hold
     from embedlog.testing.faults.options import FaultOptions, TriggerOptions
     from embedlog.testing.faults.rule import FaultRule
     from embedlog.testing.leaks import Leak, LeakWatch
+    from embedlog.testing.registry.registry import Registry
     from embedlog.testing.timeline.recording import Recording
     from embedlog.testing.topics.logs import Logs
     from embedlog.testing.topics.matching import rec
@@ -58,14 +60,21 @@ class Kafka:
     """
 
     def __init__(
-        self, shape: Shape | None = None, *, runtime: Runtime | None = None, **given: Any
+        self,
+        shape: Shape | None = None,
+        *,
+        runtime: Runtime | None = None,
+        cluster: Cluster | None = None,
+        listener: BrokerListener | ClusterListener | None = None,
+        **given: Any,
     ) -> None:
         """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`.
 
-        `runtime` replaces clock, files, threads and randomness: see `simulate`.
+        `runtime` replaces clock, files, threads and randomness: see `simulate`. `cluster` is one
+        that is open already, and `listener` is its listener if it has one.
         """
         self.shape = Shape.of(**given) if shape is None else shape
-        self.cluster = Cluster(
+        self.cluster = cluster or Cluster(
             self.shape.path,
             self.shape.settings(),
             brokers=self.shape.brokers,
@@ -78,9 +87,10 @@ class Kafka:
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
         self._toxics: Toxics | None = None
-        self._listener: BrokerListener | ClusterListener | None = None
+        self._listener = listener
         self.recording: Recording | None = None
         """The present recording of what happens: see `record`."""
+        self._control: ControlDoor | None = None
         self._ends.callback(self.cluster.close)
         self._clients: list[Callable[[], object]] = []
         """The ends of the clients that were made for the test."""
@@ -443,6 +453,42 @@ class Kafka:
     # Saved states
 
     # Schema registry
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The schema registry of this cluster, with Confluent's HTTP API: see `Registry`.
+
+        kafka.registry.register("orders-value", '{"type": "string"}')
+        client = SchemaRegistryClient(kafka.registry.client_config("confluent"))
+        """
+        from embedlog.testing.registry.registry import Registry
+
+        made = Registry()
+        self._ends.push(made)
+        return made
+
+    # Control over HTTP
+
+    def control(self) -> ControlDoor:
+        """Return the control door of this cluster. Without one, open it on loopback."""
+        return self._control or self.listen_control()
+
+    def listen_control(
+        self, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> ControlDoor:
+        """Serve the calls of this object as JSON over HTTP, for tests in any language.
+
+            url = kafka.listen_control().url        # GET url/openapi.json lists the calls
+            RemoteKafka(url).broker(1).kill()
+
+        An address that other machines can reach needs a token. `close` ends the door.
+        """
+        from embedlog.testing.control.door import ControlDoor
+
+        made = ControlDoor(self, host, port, token)
+        self._ends.callback(made.close)
+        self._control = self._control or made
+        return made
 
     # Life
 

