@@ -128,8 +128,6 @@ def _add_settings(parser: ArgumentParser) -> None:
         "about a new topic names its leaders, and a group does not wait for further members",
     )
     _add_control(parser)
-    log_lines.add_arguments(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_control(parser: ArgumentParser) -> None:
