@@ -225,6 +225,7 @@ INNER_FLOORS = {
         "batch_walk degradation events log_config log_values open_files paths",
     ),
     "embedlog.storage.directory": (
+        "clean_copy",
         "log_manager",
         "health",
         "log_opener tasks",
@@ -236,6 +237,17 @@ INNER_FLOORS = {
         "archived_offsets retention_pins",
         "checkpoint_files commit_file foreign_document leader_epochs",
         "clean_shutdown log_dirs partition_metadata published_offset sealed_file staged_layout",
+    ),
+    "embedlog.testing": (
+        "pytest_plugin",
+        "kafka",
+        "snapshots",
+        "opening",
+        "time",
+        "cluster_owner",
+        "interception loopback_transport shape sim_runtime",
+        "sim_files sim_scheduler",
+        "sim_clock",
     ),
     "embedlog.storage.log": (
         "shutdown",

@@ -42,8 +42,12 @@ LARGE_CLASSES = {
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",
+    "GroupShard": "the operations on groups: a method each",
+    "Kafka": "the calls of a test; each part is a class of its own",
     "LogTasks": "recurring work of a data directory: a method each",
+    "MovedScheduler": "the real scheduler, and the steps of a jump",
     "Producer": "Kafka's calls; `aio` has the same",
+    "TransactionShard": "the operations on transactional ids: a method each",
 }
 """Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""
 

@@ -31,6 +31,8 @@ class Rank:
     every lock further down the table.
     """
 
+    MOVED_CLOCK = 9
+    """Guards a jump of a test's clock: one jump at a time. Under it: every lock of a duty."""
     LOOP = 10
     """Guards the loop of a thread, which holds the lock while it loops. Threads only try the lock
     and never wait for it. Under it: every lock."""

@@ -43,6 +43,8 @@ Stage = Callable[[Call, Proceed], Any]
 
 TIMELINE, RULES = range(2)
 """The order of the stages, the outermost first."""
+GATE, CLOCK = -2, -1
+"""Stages outside of these: `GATE` holds requests during a snapshot, `CLOCK` watches the waiting."""
 
 
 class Stages:
@@ -52,6 +54,11 @@ class Stages:
         self._cluster = cluster
         self._stages: dict[int, Stage] = {}
 
+    def move(self, cluster: Cluster) -> None:
+        """Install the same stages at another cluster, which replaces the present one."""
+        self._cluster = cluster
+        self._install()
+
     def put(self, place: int, stage: Stage | None) -> None:
         """Put a stage in its place; None removes it. The place decides the order: see `RULES`."""
         stages = dict(self._stages)
@@ -60,6 +67,10 @@ class Stages:
         else:
             stages[place] = stage
         self._stages = stages
+        self._install()
+
+    def _install(self) -> None:
+        stages = self._stages
         proceed: Proceed = _answer
         for _, each in sorted(stages.items(), reverse=True):
             proceed = _around(each, proceed)

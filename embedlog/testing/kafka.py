@@ -9,26 +9,30 @@ The fixture `kafka` of the pytest plugin is one. Each part loads when a test fir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from embedlog.cluster.cluster import Cluster
-from embedlog.config.broker_config import normalise_names
 from embedlog.testing.interception import Stages
+from embedlog.testing.opening import create_topics, open_cluster, ports_of
 from embedlog.testing.shape import Shape
 
 if TYPE_CHECKING:
+    from _typeshed import StrPath
+
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.new_topics import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.producer.producer import Producer
+    from embedlog.cluster.cluster import Cluster
     from embedlog.cluster.faults.network import ClusterNetwork
     from embedlog.cluster.handles.broker_node import BrokerNode
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.snapshots.snapshot import Snapshot
+    from embedlog.testing.time.kafka_clock import KafkaClock
 
 
 class Kafka:
@@ -38,31 +42,42 @@ class Kafka:
     test got from it, then the cluster.
     """
 
-    def __init__(self, shape: Shape | None = None, **given: Any) -> None:
-        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`."""
+    def __init__(
+        self, shape: Shape | None = None, *, saved: Snapshot | None = None, **given: Any
+    ) -> None:
+        """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`.
+
+        `saved` is the state to begin with; then the shape is its own.
+        """
         self.shape = Shape.of(**given) if shape is None else shape
-        self.cluster = Cluster(
-            self.shape.path,
-            normalise_names(dict(self.shape.config)),
-            brokers=self.shape.brokers,
-            racks=self.shape.racks,
-            is_embedded=True,
-        )
-        """The cluster, for everything that this object does not offer itself."""
+        self._origin = saved
+        if saved is None:
+            self.cluster = open_cluster(self.shape)
+        else:
+            from embedlog.testing.snapshots.restoring import opened
+
+            self.shape = saved.shape
+            self.cluster = opened(saved)
+        """The cluster, for everything that this object does not offer itself. `restore` and `reset`
+        replace it."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
         self._listener: BrokerListener | ClusterListener | None = None
-        self._ends.callback(self.cluster.close)
+        self._clock: KafkaClock | None = None
+        self._ends.callback(self._close_cluster)
         try:
-            self._create_topics()
+            if self.shape.clock != "real":
+                self.clock.begin()
+            if saved is None:
+                create_topics(self.cluster, self.shape)
         except BaseException:
             self.close()
             raise
 
-    def _create_topics(self) -> None:
-        for name, given in self.shape.topics.items():
-            arguments = dict(given) if isinstance(given, Mapping) else {"partitions": given}
-            self.create_topic(name, **arguments)
+    @property
+    def stages(self) -> Stages:
+        """The parts of the test kit between requests and brokers."""
+        return self._stages
 
     # Addresses and clients
 
@@ -130,9 +145,72 @@ class Kafka:
 
     # Time
 
+    @property
+    def clock(self) -> KafkaClock:
+        """The cluster's time and its timers; jumps, with clock="manual" or "auto"."""
+        if self._clock is None:
+            from embedlog.testing.time.kafka_clock import KafkaClock
+
+            self._clock = KafkaClock(self)
+        return self._clock
+
+    def maintain(self) -> int:
+        """Do all periodic work now: retention, compaction, expiry. See `Cluster.maintain`."""
+        return self.cluster.maintain()
+
     # What happened
 
     # Saved states
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state, for `restore`, `Kafka(saved=...)` and `Snapshot.save`."""
+        from embedlog.testing.snapshots.snapshot import take
+
+        return take(self)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Bring a state back, and the clock with it. See `embedlog.testing.snapshots.restoring`."""
+        from embedlog.testing.snapshots.restoring import restore
+
+        restore(self, saved)
+
+    def reset(self) -> None:
+        """Bring back the state right after this object was made."""
+        from embedlog.testing.snapshots.restoring import reset
+
+        reset(self, self._origin)
+
+    def fork(self) -> Kafka:
+        """Return a second cluster with the present state; the caller closes it.
+
+        It has its own addresses, and either of the two changes without the other.
+        """
+        return Kafka(saved=self.snapshot())
+
+    @classmethod
+    def load(cls, path: StrPath, **given: Any) -> Kafka:
+        """Open a copy of the state in a directory, such as one of `Snapshot.save`: see `Shape`."""
+        from embedlog.testing.snapshots.snapshot import Snapshot
+
+        return cls(saved=Snapshot.read(path, Shape.of(**given)))
+
+    def replace_cluster(self, opened: Callable[[], Cluster]) -> None:
+        """Close the cluster; continue with another one at the same addresses.
+
+        `opened` returns the other one, and is called while the present one still serves. Clients,
+        handles and listeners that were made before raise ClosedError from here on.
+        """
+        cluster = opened()
+        if self._clock is not None:
+            self._clock.end()
+        ports, former = ports_of(self.cluster), self.cluster
+        self.cluster = cluster
+        former.close()
+        self._stages.move(cluster)
+        if self._clock is not None:
+            self._clock.begin()
+        if self._listener is not None:
+            self._listener = cluster.listen("127.0.0.1", ports)
 
     # Schema registry
 
@@ -141,6 +219,11 @@ class Kafka:
     def close(self) -> None:
         """Close the clients of `producer`, `consumer` and `admin`, then the cluster. Idempotent."""
         self._ends.close()
+
+    def _close_cluster(self) -> None:
+        if self._clock is not None:
+            self._clock.end()
+        self.cluster.close()
 
     def __enter__(self) -> Self:
         return self
