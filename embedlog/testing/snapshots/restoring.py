@@ -1,0 +1,120 @@
+"""Put another state in place of the present one: `Kafka.restore` and `Kafka.reset`.
+
+Clients of other processes keep the address. They must not take the older state for stale news, so
+it looks newer where it counts:
+
+    leader epochs     of a partition whose log ends elsewhere, or whose epoch was later, are raised
+                      beyond the former one: clients take the metadata, and consumers notice that
+                      their positions belong to records that are gone
+    producer ids      that the former cluster has given out are not given out again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from embedlog.cluster.cluster import Cluster
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError
+from embedlog.testing.opening import create_topics, open_cluster
+from embedlog.testing.snapshots.snapshot import Snapshot, ends_of
+from embedlog.topic_names import INTERNAL_TOPICS
+
+if TYPE_CHECKING:
+    from embedlog.controller.controller import Controller
+    from embedlog.testing.cluster_owner import ClusterOwner
+
+
+def restore(kafka: ClusterOwner, saved: Snapshot) -> None:
+    """Continue with the state of `saved`, at the same addresses. See `Kafka.restore`."""
+    if kafka.shape.path is not None:
+        raise ConfigError(
+            f"the cluster is at {kafka.shape.path!r}: states are of clusters in memory"
+        )
+    if len(saved.shape.racks) != len(kafka.shape.racks) or saved.shape.clock != kafka.shape.clock:
+        raise ConfigError(
+            f"the state is of a cluster with clock={saved.shape.clock!r} and racks="
+            f"{list(saved.shape.racks)}, and this one has clock={kafka.shape.clock!r} and racks="
+            f"{list(kafka.shape.racks)}: open it with Kafka(saved=...)"
+        )
+    former = Former(kafka.cluster)
+
+    def successor() -> Cluster:
+        cluster = opened(saved)
+        former.exceed_in(cluster, saved.ends)
+        return cluster
+
+    kafka.replace_cluster(successor)
+
+
+def reset(kafka: ClusterOwner, origin: Snapshot | None) -> None:
+    """Continue with the state at the beginning: `origin`, or the shape's topics without records."""
+    if origin is not None:
+        restore(kafka, origin)
+        return
+    if kafka.shape.path is not None:
+        raise ConfigError(
+            f"the cluster is at {kafka.shape.path!r}: only one in memory can be reset"
+        )
+    former, cluster_id = Former(kafka.cluster), kafka.cluster.cluster_id
+
+    def successor() -> Cluster:
+        cluster = open_cluster(kafka.shape, cluster_id=cluster_id)
+        try:
+            create_topics(cluster, kafka.shape)
+            former.exceed_in(cluster, {})
+        except BaseException:
+            cluster.close()
+            raise
+        return cluster
+
+    kafka.replace_cluster(successor)
+
+
+def opened(saved: Snapshot) -> Cluster:
+    """Open a cluster with the state of `saved`; brokers that did not run are stopped."""
+    cluster = open_cluster(saved.shape, saved.files(), ahead_ms=saved.ahead_ms)
+    for node_id in saved.stopped:
+        cluster.broker(node_id).stop()
+    return cluster
+
+
+class Former:
+    """The facts about the former cluster that its successor must exceed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        image = _controller(cluster).image
+        self._next_producer_id = image.next_producer_id
+        self._ends = ends_of(cluster)
+        self._epochs = {
+            TopicPartition(topic.name, each.partition): each.leader_epoch
+            for topic in image.topics_by_name.values()
+            for each in topic.partitions
+        }
+
+    def exceed_in(self, cluster: Cluster, ends: Mapping[TopicPartition, int]) -> None:
+        """Raise the epochs and the producer ids of the successor, whose logs have these ends."""
+        controller = _controller(cluster)
+        missing = self._next_producer_id - controller.image.next_producer_id
+        if missing > 0:
+            controller.allocate_producer_ids(missing)
+        older: list[TopicPartition] = []
+        for partition, epoch in self._epochs.items():
+            present = controller.image.partition(*partition)
+            if present is None:
+                continue
+            # Clients read no internal topics, so these need only epochs that do not fall.
+            is_same = partition[0] in INTERNAL_TOPICS or (
+                partition in ends and ends[partition] == self._ends.get(partition)
+            )
+            if not is_same or present.leader_epoch < epoch:
+                older.append(partition)
+        if older:
+            latest = max(self._epochs[each] for each in older)
+            controller.bump_leader_epochs(older, latest + 1)
+
+
+def _controller(cluster: Cluster) -> Controller:
+    """Return the controller that the first running broker knows."""
+    return next(node for node in cluster.brokers if node.is_running).core.controller
