@@ -144,13 +144,12 @@ class GroupCoordinator:
         found = [each.result() for each in kept if each.done() and each.error() is None]
         return min((each for each in found if each is not None), default=None)
 
-    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
-        """End the sessions of the chosen members now; return their number. See `GroupShard`."""
-        ended = [
+    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> list[Pending[int]]:
+        """End the sessions of the chosen members now; the results add up to their number."""
+        return [
             shard.context.write(lambda shard: Result((), shard.expire_sessions(is_chosen)))
             for shard in self.runtime.loaded()
         ]
-        return sum(each.result() for each in ended if each.done() and each.error() is None)
 
     # Metadata
 

@@ -25,13 +25,15 @@ only happen after `follow` of a frozen time in the past.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from embedlog.errors import ConfigError, TimedOut
+from embedlog.runtime.pending import Pending
 from embedlog.testing.time.moved_clock import SteadyClock
+from embedlog.testing.time.real_waits import wait_in_real_time
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from embedlog.testing.time.timers import DueTimer
     from embedlog.testing.time.traffic import Traffic
 
+T = TypeVar("T")
+
 _STRIDES_OF_ONE = 2_000
 _STRIDES_OF_SEVERAL = 100
 """Strides of a long jump. Brokers of several have much to do for each other: 2 ms a stride."""
@@ -50,6 +54,7 @@ _EXACT_OF_ONE_MS, _EXACT_OF_SEVERAL_MS = 3_600_000, 60_000
 """The longest jumps that stop at every due time."""
 _WATCHED_STRIDE_MS = 500
 _DAY_S = 86_400.0
+_ANSWER_MAX_MS = 10_000
 
 
 class KafkaClock:
@@ -255,11 +260,12 @@ class KafkaClock:
         def is_chosen(group_id: str, member_id: str) -> bool:
             return group in (None, group_id) and member in (None, member_id)
 
-        count = sum(
-            core.group_coordinator.expire_sessions(is_chosen) for core in self._cores(OFFSETS_TOPIC)
-        )
-        self._run_due()
-        return count
+        ended = [
+            each
+            for core in self._cores(OFFSETS_TOPIC)
+            for each in core.group_coordinator.expire_sessions(is_chosen)
+        ]
+        return sum(self._results(ended))
 
     def expire_transactions(self, transactional_id: str | None = None) -> list[str]:
         """End the time limits of open transactions now: they are aborted, their producers fenced.
@@ -267,23 +273,27 @@ class KafkaClock:
         Return their transactional ids. By default all open transactions end.
         """
         ended = [
-            id
+            each
             for core in self._cores(TRANSACTIONS_TOPIC)
-            for id in core.transaction_coordinator.abort_open(
+            for each in core.transaction_coordinator.abort_open(
                 lambda each: transactional_id in (None, each)
             )
         ]
-        self._run_due()
-        return ended
+        return sorted(each for found in self._results(ended) for each in found)
 
     def _cores(self, topic: str) -> list[Broker]:
         """Return the running brokers, if the coordinators' topic exists."""
         running = [node.core for node in self._kafka.cluster.brokers if node.is_running]
         return [core for core in running if topic in core.image.topics_by_name]
 
-    def _run_due(self) -> None:
+    def _results(self, answers: Sequence[Pending[T]]) -> list[T]:
+        """Wait for the answers; leave out those of shards that another broker leads by now."""
         runtime = self._kafka.cluster.runtime
+        for each in answers:
+            if not wait_in_real_time(runtime, each, _ANSWER_MAX_MS):
+                raise TimedOut(f"a coordinator did not answer within {_ANSWER_MAX_MS} ms")
         runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+        return [each.result() for each in answers if each.error() is None]
 
     def __repr__(self) -> str:
         return f"<KafkaClock {self.mode}, {self.now().isoformat(timespec='milliseconds')}>"
