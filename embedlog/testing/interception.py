@@ -43,8 +43,9 @@ Stage = Callable[[Call, Proceed], Any]
 
 TIMELINE, RULES = range(2)
 """The order of the stages, the outermost first."""
-GATE, CLOCK = -2, -1
-"""Stages outside of these: `GATE` holds requests during a snapshot, `CLOCK` watches the waiting."""
+GATE, CLOCK, RESTORED = -2, -1, 100
+"""`GATE` holds requests during a snapshot, `CLOCK` watches the waiting ones, `RESTORED` is next to
+the brokers."""
 
 
 class Stages:

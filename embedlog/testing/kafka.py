@@ -194,6 +194,15 @@ class Kafka:
 
         return cls(saved=Snapshot.read(path, Shape.of(**given)))
 
+    def save(self, path: StrPath) -> str:
+        """Write the state into a new directory, for `embedlog serve --data`: see `Snapshot.save`.
+
+        Return its path. A cluster on disk returns the path that it has already.
+        """
+        from embedlog.testing.snapshots.snapshot import save_state
+
+        return save_state(self, path)
+
     def replace_cluster(self, opened: Callable[[], Cluster]) -> None:
         """Close the cluster; continue with another one at the same addresses.
 

@@ -7,19 +7,32 @@ it looks newer where it counts:
                       beyond the former one: clients take the metadata, and consumers notice that
                       their positions belong to records that are gone
     producer ids      that the former cluster has given out are not given out again
+    groups            that the state does not have: their members of the new protocol join again,
+                      where GROUP_ID_NOT_FOUND would be fatal for them
+
+Clients see this:
+
+    connections       break, and are made again to the same address
+    consumers         join their groups again, and go on at the offsets that the state has.
+                      Positions beyond the end of a log are reset as auto.offset.reset says
+    producers         send their records again; idempotent ones go on
+    transactions      that the state does not have end with an error, most often a fenced producer
+    clients of        `kafka.producer()`, `consumer()`, `admin()` and handles of brokers or
+    this process      partitions belong to the former cluster, and raise ClosedError: make new ones
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from embedlog.cluster.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
+from embedlog.testing.interception import RESTORED
 from embedlog.testing.opening import create_topics, open_cluster
 from embedlog.testing.snapshots.snapshot import Snapshot, ends_of
-from embedlog.topic_names import INTERNAL_TOPICS
+from embedlog.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
@@ -45,7 +58,7 @@ def restore(kafka: ClusterOwner, saved: Snapshot) -> None:
         former.exceed_in(cluster, saved.ends)
         return cluster
 
-    kafka.replace_cluster(successor)
+    _replace(kafka, successor)
 
 
 def reset(kafka: ClusterOwner, origin: Snapshot | None) -> None:
@@ -69,7 +82,16 @@ def reset(kafka: ClusterOwner, origin: Snapshot | None) -> None:
             raise
         return cluster
 
+    _replace(kafka, successor)
+
+
+def _replace(kafka: ClusterOwner, successor: Callable[[], Cluster]) -> None:
+    has_groups = OFFSETS_TOPIC in _controller(kafka.cluster).image.topics_by_name
     kafka.replace_cluster(successor)
+    if has_groups:
+        from embedlog.testing.snapshots.rejoining import rejoining
+
+        kafka.stages.put(RESTORED, rejoining)
 
 
 def opened(saved: Snapshot) -> Cluster:

@@ -157,6 +157,16 @@ def take(kafka: ClusterOwner) -> Snapshot:
     )
 
 
+def save_state(kafka: ClusterOwner, path: StrPath) -> str:
+    """Write the state of a cluster into a new directory; return the path of the state.
+
+    A cluster on disk has its state there already. The pytest plugin calls this after a failure.
+    """
+    if kafka.cluster.path is not None:
+        return kafka.cluster.path
+    return take(kafka).save(path)
+
+
 def ends_of(cluster: Cluster) -> dict[TopicPartition, int]:
     """Return the end of each log that is loaded, the largest one of several replicas."""
     ends: dict[TopicPartition, int] = {}

@@ -155,7 +155,9 @@ class KafkaClock:
         answered.
 
         Members of groups in other processes send their heartbeats by their own clocks. So a jump
-        over their session time-out removes them from their groups, and they join again.
+        over their session time-out removes them from their groups, and they join again. A group
+        without members and offsets is deleted after 10 minutes at most; for members of the new
+        protocol that is fatal, as with Apache Kafka.
         `keep_members` keeps the members that are alive, as if they had sent their heartbeats: whose
         connections are open, and whose last request is no older in real time than their session
         time-out. Members of this process send their heartbeats on the way.

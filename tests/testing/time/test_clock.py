@@ -267,3 +267,20 @@ def test_a_jump_adds_to_a_followed_time(kafka: Kafka, monkeypatch: pytest.Monkey
     kafka.clock.follow()
     kafka.clock.jump(days=1)
     assert 1_001 * DAY_MS <= kafka.clock.now_ms < 1_001 * DAY_MS + 60_000
+
+
+@pytest.mark.slow  # both libraries look through all modules
+@pytest.mark.parametrize("library", ["freezegun", "time_machine"])
+def test_libraries_that_freeze_time_have_no_effect(library: str) -> None:
+    module = pytest.importorskip(library)
+    freeze = module.freeze_time if library == "freezegun" else module.travel
+    with Kafka(clock="manual", topics={"t": 1}) as kafka:
+        before = kafka.clock.now_ms
+        with freeze("2001-02-03"):
+            assert abs(kafka.clock.now_ms - before) < 3_600_000
+            kafka.clock.jump(hours=2)
+            assert 7_200_000 <= kafka.clock.now_ms - before < 10_800_000
+            kafka.clock.follow()
+            assert kafka.clock.now().year == 2001
+            with Kafka() as other:
+                assert abs(other.clock.now_ms - before) < 3_600_000
