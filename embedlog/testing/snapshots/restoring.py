@@ -55,10 +55,14 @@ def restore(kafka: ClusterOwner, saved: Snapshot) -> None:
 
     def successor() -> Cluster:
         cluster = opened(saved)
-        former.exceed_in(cluster, saved.ends)
+        try:
+            former.exceed_in(cluster, saved.ends)
+        except BaseException:
+            cluster.close()
+            raise
         return cluster
 
-    _replace(kafka, successor)
+    _replace(kafka, former, successor)
 
 
 def reset(kafka: ClusterOwner, origin: Snapshot | None) -> None:
@@ -82,13 +86,12 @@ def reset(kafka: ClusterOwner, origin: Snapshot | None) -> None:
             raise
         return cluster
 
-    _replace(kafka, successor)
+    _replace(kafka, former, successor)
 
 
-def _replace(kafka: ClusterOwner, successor: Callable[[], Cluster]) -> None:
-    has_groups = OFFSETS_TOPIC in _controller(kafka.cluster).image.topics_by_name
+def _replace(kafka: ClusterOwner, former: Former, successor: Callable[[], Cluster]) -> None:
     kafka.replace_cluster(successor)
-    if has_groups:
+    if former.has_groups:
         from embedlog.testing.snapshots.rejoining import rejoining
 
         kafka.stages.put(RESTORED, rejoining)
@@ -106,18 +109,25 @@ class Former:
     """The facts about the former cluster that its successor must exceed."""
 
     def __init__(self, cluster: Cluster) -> None:
-        image = _controller(cluster).image
-        self._next_producer_id = image.next_producer_id
         self._ends = ends_of(cluster)
-        self._epochs = {
-            TopicPartition(topic.name, each.partition): each.leader_epoch
-            for topic in image.topics_by_name.values()
-            for each in topic.partitions
-        }
+        self._next_producer_id = 0
+        self._epochs: dict[TopicPartition, int] = {}
+        self.has_groups = False
+        controller = _controller(cluster)
+        if controller is not None:
+            image = controller.image
+            self._next_producer_id = image.next_producer_id
+            self._epochs = {
+                TopicPartition(topic.name, each.partition): each.leader_epoch
+                for topic in image.topics_by_name.values()
+                for each in topic.partitions
+            }
+            self.has_groups = OFFSETS_TOPIC in image.topics_by_name
 
     def exceed_in(self, cluster: Cluster, ends: Mapping[TopicPartition, int]) -> None:
         """Raise the epochs and the producer ids of the successor, whose logs have these ends."""
         controller = _controller(cluster)
+        assert controller is not None, cluster
         missing = self._next_producer_id - controller.image.next_producer_id
         if missing > 0:
             controller.allocate_producer_ids(missing)
@@ -137,6 +147,7 @@ class Former:
             controller.bump_leader_epochs(older, latest + 1)
 
 
-def _controller(cluster: Cluster) -> Controller:
-    """Return the controller that the first running broker knows."""
-    return next(node for node in cluster.brokers if node.is_running).core.controller
+def _controller(cluster: Cluster) -> Controller | None:
+    """Return the controller; None if no broker runs that knows it."""
+    running = [node for node in cluster.brokers if node.is_running]
+    return running[0].core.controller if running else None

@@ -19,8 +19,9 @@ Timestamps of foreign clients. Their records carry real time, which is in the pa
 whose clock has jumped: after `jump(hours=3)` a new record is 3 hours old. Retention by time counts
 these hours, and `offsets_for_times` finds the record by its own timestamp. Set the topic's
 message.timestamp.type=LogAppendTime to have records with the cluster's time. Records from the
-future are refused if they are ahead by more than message.timestamp.after.max.ms, an hour. That can
-only happen after `follow` of a frozen time in the past.
+future are refused if they are ahead by more than message.timestamp.after.max.ms, an hour, of both
+the cluster's wall time and the machine's (with all jumps): real time is accepted after `follow` of
+a time in the past.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Leaps:
         self._traffic = traffic
         self._stride_ms = _STRIDE_MS if is_several else 0
         self._parked = Parked()
-        self._hold_count = 0
+        self._holds: dict[object, None] = {}
         self._is_closed = False
         self.count = 0
         """The number of leaps so far."""
@@ -63,11 +63,12 @@ class Leaps:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Let no leap begin before the end of the block. Blocks may be nested, in any threads."""
-        self._hold_count += 1
+        token = object()
+        self._holds[token] = None
         try:
             yield
         finally:
-            self._hold_count -= 1
+            del self._holds[token]
             self._parked.wake()
 
     def close(self) -> None:
@@ -79,7 +80,7 @@ class Leaps:
     def _run(self) -> None:
         while not self._is_closed:
             seen = self._events()
-            may_leap = self._somebody_waits() and not self._hold_count
+            may_leap = self._somebody_waits() and not self._holds
             idle_ms = IDLE_MS if self._traffic.is_awaited_remotely else _IDLE_OF_PROCESS_MS
             self._parked.sleep(idle_ms if may_leap else _LONGEST_SLEEP_MS)
             if may_leap and self._events() == seen and self._is_quiet():
@@ -96,7 +97,7 @@ class Leaps:
         return bool(self._traffic.waiting_count or self._waits.waiting_count)
 
     def _is_quiet(self) -> bool:
-        if self._hold_count or self._is_closed or self._traffic.is_at_work:
+        if self._holds or self._is_closed or self._traffic.is_at_work:
             return False
         return self._somebody_waits() and not self._traffic.is_rebalancing
 

@@ -23,6 +23,9 @@ _OF_MEMBERS = {
 _SILENT_MAX_MS = 10_000
 """A member that was silent for this long in real time does not delay a rebalance any more."""
 
+_MEMBERS_MAX = 1_000
+"""With more members, those are forgotten whose connections are closed."""
+
 
 class Traffic:
     """The requests of one cluster. Requests of one broker to another do not count."""
@@ -121,11 +124,11 @@ class Traffic:
             return False
         return self._clock.real_ms() - heard_ms <= silent_max_ms
 
-    def forget(self) -> None:
-        """Forget all members, because the cluster was replaced."""
-        self._members.clear()
-
     def _hear(self, member: tuple[str, str], connection: Any) -> None:
+        if len(self._members) > _MEMBERS_MAX:
+            for each, (other, _) in list(self._members.items()):
+                if other is None or not other.is_open:
+                    self._members.pop(each, None)
         self._members[member] = connection, self._clock.real_ms()
 
     def _note_new(self, group_id: str, answer: Any, connection: Any) -> None:

@@ -30,8 +30,8 @@ class Waits:
         """Threads of duties, which sleep by themselves."""
         self.wait_count = 0
         """Grows with each wait."""
-        self.watching_count = 0
-        """The number of threads that wait in real time."""
+        self._watching: dict[int, None] = {}
+        """Ident of each thread that waits in real time."""
         self.on_wait: Callable[[], object] = _nothing
         """Called when a thread begins to wait, in that thread."""
 
@@ -52,16 +52,21 @@ class Waits:
     def watching(self, timeout_ms: int) -> Iterator[Callable[[], int]]:
         """Note that the calling thread waits in real time; yield a function for the rest of it."""
         end_ms = self._real_ms() + timeout_ms
-        self.watching_count += 1
+        self._watching[get_ident()] = None
         self._begin_wait()
         try:
             yield lambda: end_ms - self._real_ms()
         finally:
-            self.watching_count -= 1
+            self._watching.pop(get_ident(), None)
 
     def _begin_wait(self) -> None:
         self.wait_count += 1
         self.on_wait()
+
+    @property
+    def watching_count(self) -> int:
+        """The number of threads that wait in real time."""
+        return len(self._watching)
 
     @property
     def waiting_count(self) -> int:

@@ -174,6 +174,7 @@ def test_a_saved_state_opens_from_disk(kafka: Kafka, tmp_path: Path) -> None:
     with embedlog.open(path) as cluster:
         assert cluster.topics == ["empty", "t"]
         assert cluster.health() == []
+        assert all(each.directory.clean for each in cluster.log_managers())
         assert len(cluster.brokers) == len(kafka.brokers)
     with Kafka.load(path) as loaded:
         assert values(loaded) == values(kafka)

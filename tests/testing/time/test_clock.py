@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from embedlog.errors import ConfigError, KafkaError, TimedOut
+from embedlog.errors import ConfigError, InvalidTimestamp, KafkaError, TimedOut
 from embedlog.testing import Kafka
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -260,6 +260,19 @@ def test_frozen_time_has_no_effect_unless_the_clock_follows(
         assert kafka.producer().send("t", b"x").result().timestamp == 1_000 * DAY_MS
         kafka.clock.follow(False)
         assert abs(kafka.clock.now_ms - real_ms) < 3_600_000
+
+
+def test_a_followed_time_in_the_past_takes_records_with_real_time(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_ms = time.time_ns() // 1_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: (real_ms - 9 * DAY_MS) * 1_000_000)
+    kafka.clock.follow()
+    kafka.producer().send("t", b"x", timestamp_ms=real_ms).result()
+    with pytest.raises(InvalidTimestamp):
+        kafka.producer().send("t", b"x", timestamp_ms=real_ms + DAY_MS).result()
+    kafka.clock.jump(days=1)
+    kafka.producer().send("t", b"x", timestamp_ms=real_ms + DAY_MS).result()
 
 
 def test_a_jump_adds_to_a_followed_time(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
