@@ -249,6 +249,14 @@ INNER_FLOORS = {
         "sim_files sim_scheduler",
         "sim_clock",
     ),
+    "embedlog.testing.time": (
+        "kafka_clock",
+        "heartbeats leaps",
+        "mover runtimes traffic",
+        "moved_scheduler",
+        "moved_clock",
+        "real_waits steady_clock timers waits",
+    ),
     "embedlog.storage.log": (
         "shutdown",
         "checked_read opening periodic_sync retention",

@@ -24,7 +24,8 @@ from embedlog.storage.directory.data_path import data_directory
 from embedlog.storage.state_files.clean_shutdown import holds_marker, write_marker
 from embedlog.testing.interception import GATE
 from embedlog.testing.snapshots.gate import Gate
-from embedlog.testing.time.moved_clock import MovedClock, SteadyClock
+from embedlog.testing.time.moved_clock import MovedClock
+from embedlog.testing.time.steady_clock import SteadyClock
 
 if TYPE_CHECKING:
     from _typeshed import StrPath

@@ -1,6 +1,7 @@
 """The clock of a cluster for tests: see `KafkaClock`.
 
-moved_clock        the clock, real time plus what a test has jumped
+steady_clock       the machine's time, whatever a test freezes
+moved_clock        the same, plus the jumps of a test
 moved_scheduler    the real scheduler by this clock
 mover              jumps: duties in the order of their due times
 waits              the threads that wait by this clock

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from embedlog.errors import ConfigError, TimedOut
 from embedlog.runtime.pending import Pending
-from embedlog.testing.time.moved_clock import SteadyClock
 from embedlog.testing.time.real_waits import wait_in_real_time
+from embedlog.testing.time.steady_clock import SteadyClock
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:

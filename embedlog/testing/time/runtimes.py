@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.runtime import Random, Runtime, Scheduler
 from embedlog.runtime.files import Files
-from embedlog.testing.time.moved_clock import SteadyClock
+from embedlog.testing.time.steady_clock import SteadyClock
 
 REAL = "real"
 
