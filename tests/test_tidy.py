@@ -43,16 +43,19 @@ LARGE_CLASSES = {
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",
     "Faults": "the list of rules, and a method for each named fault",
+    "GroupShard": "the operations on groups: a method each",
     "InProcessTransport": "a transport's calls, and the append without a request",
     "Kafka": "the calls of a test; each part is a class of its own",
     "KafkaContainer": "testcontainers' calls",
     "LogTasks": "recurring work of a data directory: a method each",
     "LoneMember": "the life of the only broker, one method a step",
+    "MovedScheduler": "the real scheduler, and the steps of a jump",
     "Producer": "Kafka's calls; `aio` has the same",
     "RemoteKafka": "the calls of `Kafka`, for type checkers alone",
-    "_Parser": "the grammar of Protobuf: a method a rule",
     "SimulatedKafka": "a `Kafka`",
     "Topic": "the calls of a test that reads a topic or writes to it",
+    "TransactionShard": "the operations on transactional ids: a method each",
+    "_Parser": "the grammar of Protobuf: a method a rule",
 }
 """Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""
 

@@ -142,6 +142,23 @@ class ShardTimer:
     def is_scheduled(self, key: Hashable) -> bool:
         return key in self._tasks
 
+    def restart(self, is_chosen: Callable[[Hashable], bool]) -> None:
+        """Let the delays of the chosen timers begin again, as if they had just been scheduled."""
+        for task in self._tasks.values():
+            if is_chosen(task.key):
+                self._timer.add(task)
+
+    def expire(self, is_chosen: Callable[[Hashable], bool]) -> int:
+        """Let the delays of the chosen timers end now; return the number of timers.
+
+        Their operations run once the shard's lock is released.
+        """
+        chosen = [task for task in self._tasks.values() if is_chosen(task.key)]
+        for task in chosen:
+            task.cancel()
+            self._context.defer(task.run)
+        return len(chosen)
+
     def expired(self, task: _KeyedTask) -> None:
         """Run the operation of a due task. Requires: no lock."""
         fired: list[bool] = []

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from embedlog.testing.simulated_runtime import sim_runtime as sim_runtime
     from embedlog.testing.simulation import SimulatedKafka as SimulatedKafka
     from embedlog.testing.simulation import simulate as simulate
+    from embedlog.testing.snapshots.snapshot import Snapshot as Snapshot
+    from embedlog.testing.time.kafka_clock import KafkaClock as KafkaClock
+    from embedlog.testing.time.timers import DueTimer as DueTimer
     from embedlog.testing.timeline.event import Event as Event
     from embedlog.testing.timeline.recording import Recording as Recording
     from embedlog.testing.topics.formats import avro as avro
@@ -72,6 +75,9 @@ _PUBLIC = {
     "sim_scheduler": "SimScheduler",
     "simulated_runtime": "SimRuntime sim_runtime",
     "simulation": "SimulatedKafka simulate",
+    "snapshots.snapshot": "Snapshot",
+    "time.kafka_clock": "KafkaClock",
+    "time.timers": "DueTimer",
     "timeline.event": "Event",
     "timeline.recording": "Recording",
     "topics.formats": "avro confluent protobuf",

@@ -104,7 +104,7 @@ def _lasting(before: set[Thread]) -> list[Thread]:
 _handlers: list[Handler] = []
 """The handler of all watches, while there is one."""
 _listeners: list[list[str]] = []
-"""The errors of each watch. Lists are told apart by identity: several may be equal."""
+"""The errors of each watch. Identity tells lists apart: several may be equal."""
 
 
 def _listen(errors: list[str]) -> None:

@@ -131,6 +131,26 @@ class GroupCoordinator:
         self._catch_up()
         self.runtime.write_all(lambda shard: shard.expire())
 
+    def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> int | None:
+        """Restart the time limits of the chosen members, as heartbeats do; see `GroupShard`.
+
+        Return the shortest of their session time-outs; None if no member was chosen. Shards that
+        are not loaded have no timers.
+        """
+        kept = [
+            shard.context.write(lambda shard: Result((), shard.keep_alive(is_alive)))
+            for shard in self.runtime.loaded()
+        ]
+        found = [each.result() for each in kept if each.done() and each.error() is None]
+        return min((each for each in found if each is not None), default=None)
+
+    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> list[Pending[int]]:
+        """End the sessions of the chosen members now; the results add up to their number."""
+        return [
+            shard.context.write(lambda shard: Result((), shard.expire_sessions(is_chosen)))
+            for shard in self.runtime.loaded()
+        ]
+
     # Metadata
 
     def on_metadata(self, change: MetadataDelta) -> None:
