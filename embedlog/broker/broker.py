@@ -96,7 +96,7 @@ class Broker:
             metadata=lambda: self.image,
             send_markers=self._send_markers,
         )
-        self.parked = ParkedFetches()
+        self.parked = ParkedFetches(runtime)
         """The parked fetch of each connection, to end it if the connection breaks."""
         self.publisher = MetadataPublisher(
             config,
@@ -218,6 +218,9 @@ class Broker:
         if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
             # Make the coordinator if necessary, because the deleted topic may have offsets.
             self.group_coordinator.on_metadata(delta)
+        if self.runtime.watchers:
+            for changed in list(self.runtime.watchers):
+                changed()
 
     def join(self, *, is_opening: bool) -> None:
         """Begin to lead and follow as one broker of several.
