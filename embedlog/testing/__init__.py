@@ -14,6 +14,7 @@ from embedlog.testing.sim_clock import SimClock
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
 from embedlog.testing.sim_runtime import SimRuntime, sim_runtime
 from embedlog.testing.sim_scheduler import SimScheduler
+from embedlog.testing.timed_out import WaitTimedOut
 
 __all__ = [
     "Kafka",
@@ -23,5 +24,6 @@ __all__ = [
     "SimRuntime",
     "SimScheduler",
     "SimulatedCrash",
+    "WaitTimedOut",
     "sim_runtime",
 ]

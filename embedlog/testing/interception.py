@@ -41,7 +41,7 @@ Proceed = Callable[[Call], Any]
 Stage = Callable[[Call, Proceed], Any]
 """Answers a call as `Proceed` does, most often with the answer of its second argument."""
 
-TIMELINE, RULES = range(2)
+WAITS, TIMELINE, RULES, ON_DEMAND = range(4)
 """The order of the stages, the outermost first."""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from embedlog.cluster.cluster import Cluster
@@ -27,8 +28,15 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.broker_node import BrokerNode
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
-    from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.server.addresses import BrokerListener
+    from embedlog.testing.inspection.connections import ConnectionValue
+    from embedlog.testing.inspection.group_values import GroupValue
+    from embedlog.testing.inspection.partition import Partition
+    from embedlog.testing.on_demand.desk import Desk
+    from embedlog.testing.on_demand.group import Group
+    from embedlog.testing.on_demand.transaction import Transaction
+    from embedlog.testing.on_demand.transactions import Transactions
+    from embedlog.testing.waits.waits import Waits
 
 
 class Kafka:
@@ -110,9 +118,9 @@ class Kafka:
         """All brokers by number, running or not."""
         return self.cluster.brokers
 
-    def partition(self, topic: str, partition: int) -> ClusterPartition:
-        """Return a partition: its leader, its replicas and their moves."""
-        return self.cluster.partition(topic, partition)
+    def partition(self, topic: str, partition: int) -> Partition:
+        """Return a partition: its leader, its offsets and producers, its replicas and moves."""
+        return self._desk.partition(topic, partition)
 
     @property
     def network(self) -> ClusterNetwork:
@@ -126,7 +134,43 @@ class Kafka:
 
     # Groups and transactions
 
+    def group(self, group_id: str) -> Group:
+        """Return a group, to look at it and to change it; it need not exist."""
+        return self._desk.group(group_id)
+
+    def groups(self) -> list[GroupValue]:
+        """Return all groups as they are now, sorted."""
+        return self._desk.groups()
+
+    def transaction(self, transactional_id: str) -> Transaction:
+        """Return a transactional id, to look at it and to end its transaction."""
+        return self._desk.transaction(transactional_id)
+
+    @property
+    def transactions(self) -> Transactions:
+        """All transactional ids: `transactions()` lists them, `transactions.hold` stops one."""
+        return self._desk.transactions
+
+    def connections(self) -> list[ConnectionValue]:
+        """Return the open connections of clients over sockets, the oldest first."""
+        return self._desk.connections()
+
+    @cached_property
+    def _desk(self) -> Desk:
+        from embedlog.testing.on_demand.desk import Desk
+
+        desk = Desk(self.cluster, self._stages)
+        self._ends.callback(desk.transactions.release_all)
+        return desk
+
     # Waits
+
+    @cached_property
+    def wait(self) -> Waits:
+        """Waits for a state of the cluster: `wait.group("g", members=2)`, `wait.lag("g")`, ..."""
+        from embedlog.testing.waits.waits import Waits
+
+        return Waits(self._desk.brokers, self._stages)
 
     # Time
 
