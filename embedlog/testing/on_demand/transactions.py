@@ -9,8 +9,11 @@ Consumers at read_committed wait at a partition that lacks the marker.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Self
 
+from embedlog.common import TopicPartition
+from embedlog.coordinator.answers import combined
 from embedlog.coordinator.transaction import states
 from embedlog.errors import ConfigError
 from embedlog.runtime.pending import Pending
@@ -22,6 +25,7 @@ from embedlog.testing.inspection.transactions import (
 )
 from embedlog.testing.interception import Call, Proceed
 from embedlog.testing.names import check_name
+from embedlog.testing.on_demand.markers import divided, joined
 from embedlog.testing.signals import Waiter, milliseconds
 from embedlog.testing.stage_list import StageList
 from embedlog.testing.timed_out import WaitTimedOut
@@ -47,10 +51,17 @@ class Transactions:
         """Return all transactional ids, sorted."""
         return read_transactions(self._brokers)
 
-    def hold(self, transactional_id: str, at: str = PREPARE_COMMIT) -> HeldTransaction:
+    def hold(
+        self,
+        transactional_id: str,
+        at: str = PREPARE_COMMIT,
+        *,
+        partitions: Collection[tuple[str, int]] = (),
+    ) -> HeldTransaction:
         """Stop the transactions of an id when they reach a state, until the release.
 
-        `at` is "Ongoing", "PrepareCommit" or "PrepareAbort".
+        `at` is "Ongoing", "PrepareCommit" or "PrepareAbort". With `partitions` only these lack the
+        marker, and the other partitions of the transaction get it.
 
         >>> from embedlog.testing import Kafka
         >>> with Kafka(topics={"orders": 1}) as kafka:
@@ -65,13 +76,17 @@ class Transactions:
         ('PrepareCommit', 'CompleteCommit')
 
         Raises:
-            ConfigError: transactions cannot be held at that state.
+            ConfigError: transactions cannot be held at that state, or `partitions` have no markers
+                in that state.
+            UnknownTopicOrPartition: there is no such partition.
         """
         if not isinstance(transactional_id, str) or not transactional_id:
             raise ConfigError(f"hold {transactional_id!r}: expected a transactional id")
-        held = HeldTransaction(
-            self._brokers, self._stages, transactional_id, check_name("state", at, HELD_AT)
-        )
+        state = check_name("state", at, HELD_AT)
+        if partitions and state == ONGOING:
+            raise ConfigError("hold: partitions get markers after the decision, not at Ongoing")
+        places = frozenset(self._brokers.check_partition(*place) for place in partitions)
+        held = HeldTransaction(self._brokers, self._stages, transactional_id, state, places)
         self._held.append(held)
         return held
 
@@ -84,9 +99,18 @@ class Transactions:
 class HeldTransaction:
     """A hold of the transactions of one id. Leaving its `with` releases them."""
 
-    def __init__(self, brokers: Brokers, stages: StageList, transactional_id: str, at: str) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        stages: StageList,
+        transactional_id: str,
+        at: str,
+        partitions: frozenset[TopicPartition],
+    ) -> None:
         self.transactional_id = transactional_id
         self.at = at
+        self.partitions = partitions
+        """The partitions whose markers are held; empty for all of them."""
         self.is_released = False
         self._brokers = brokers
         self._stages = stages
@@ -125,6 +149,17 @@ class HeldTransaction:
     def _stage(self, call: Call, proceed: Proceed) -> Any:
         if self.is_released or not self._stops(call.request):
             return proceed(call)
+        if not self.partitions:
+            return self._park(call, proceed)
+        held, others = divided(call.request, self.partitions)  # type: ignore[arg-type]
+        answers = []
+        if others.markers:
+            answers.append(proceed(Call(call.broker, call.context, others)))
+        if held.markers:
+            answers.append(self._park(Call(call.broker, call.context, held), proceed))
+        return combined(answers, joined)
+
+    def _park(self, call: Call, proceed: Proceed) -> Pending[Any]:
         parked = _Parked(call, proceed)
         self._parked.append(parked)
         if self.is_released:  # by another thread, which may not have seen this request

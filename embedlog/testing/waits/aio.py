@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from embedlog.common import TopicPartition
+from embedlog.errors import TimedOut
 from embedlog.runtime.outer_call import as_caller
 from embedlog.runtime.pending import Pending
 from embedlog.testing.inspection.brokers import Brokers
@@ -128,10 +129,13 @@ class AioWaits:
         """See `Waits.until`. The function runs in the event loop's thread."""
         condition = self._wanted.until(function, describe)
         loop = asyncio.get_running_loop()
-        condition.function = partial(self._in_loop, loop, function)
-        return await self._wait(condition, timeout)
+        waiters: list[Waiter] = []
+        condition.function = partial(self._in_loop, loop, function, waiters)
+        return await self._wait(condition, timeout, waiters)
 
-    def _in_loop(self, loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
+    def _in_loop(
+        self, loop: asyncio.AbstractEventLoop, function: Callable[[], T], waiters: list[Waiter]
+    ) -> T:
         """Call a function in the loop's thread, and return its result."""
         outcome: Pending[T] = Pending()
 
@@ -142,13 +146,26 @@ class AioWaits:
                 outcome.fail(error)
 
         loop.call_soon_threadsafe(call)
-        Waiter(self._brokers.signals, _LOOP_MS).until_done(outcome)
+        waiter = Waiter(self._brokers.signals, _LOOP_MS)
+        waiters.append(waiter)
+        waiter.until_done(outcome)
+        waiters.remove(waiter)
+        if not outcome.done():
+            raise TimedOut(f"the event loop did not call the function in {_LOOP_MS // 1000} s")
         return outcome.result()
 
-    async def _wait(self, condition: Condition[T], timeout: float) -> T:
+    async def _wait(
+        self, condition: Condition[T], timeout: float, waiters: list[Waiter] | None = None
+    ) -> T:
+        """Wait in a thread. A cancelled task cancels all `waiters` of the thread."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        waiters: list[Waiter] = []
+        under_way: list[Waiter] = [] if waiters is None else waiters
+
+        def started(waiter: Waiter) -> None:
+            under_way.append(waiter)
+            if done.cancelled():  # before the task could see this waiter
+                waiter.cancel()
 
         def finish(result: T | None, error: BaseException | None) -> None:
             if done.done():
@@ -161,7 +178,7 @@ class AioWaits:
         def run() -> None:
             result, error = None, None
             try:
-                result = as_caller(lambda: self._run(condition, timeout, waiters.append))
+                result = as_caller(lambda: self._run(condition, timeout, started))
             except BaseException as raised:
                 error = raised
             try:
@@ -173,7 +190,7 @@ class AioWaits:
         try:
             return await done
         finally:
-            for waiter in waiters:
+            for waiter in list(under_way):
                 waiter.cancel()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from embedlog.coordinator.placement import partition_of
 from embedlog.errors import (
     ConfigError,
     GroupIdNotFound,
@@ -92,8 +93,9 @@ def test_cooperative_members_never_share_a_partition(alone: Kafka) -> None:
             first, second = second, first
 
 
-def test_static_members_are_named_by_their_instance_ids(alone: Kafka) -> None:
-    with members(alone, "a", protocol="classic", group_instance_id="machine-1"):
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_static_members_are_named_by_their_instance_ids(alone: Kafka, protocol: str) -> None:
+    with members(alone, "a", protocol=protocol, group_instance_id="machine-1"):
         value = alone.wait.group("g", members=1, assigned=6)
         assert value.members[0].instance_id == "machine-1"
         alone.group("g").assign({"machine-1": [("orders", 2)]})
@@ -102,6 +104,29 @@ def test_static_members_are_named_by_their_instance_ids(alone: Kafka) -> None:
         }
         alone.group("g").expel("machine-1")
         alone.wait.rebalanced("g", since=value.epoch)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_pin_and_a_wait_follow_the_coordinator_to_another_broker(protocol: str) -> None:
+    topics = {"orders": {"partitions": 6, "replication_factor": 3}}
+    config = {**FAST, "offsets.topic.replication.factor": 3}
+    with Kafka(brokers=3, topics=topics, config=config) as kafka:
+        group = kafka.group("g")
+        with members(kafka, "a", "b", protocol=protocol):
+            kafka.wait.group("g", members=2, assigned=6, timeout=30)
+            group.assign({"a": [("orders", 0)], "b": [("orders", 1)]})
+            kafka.wait.until(lambda: _shares(group.value) == {"a": [0], "b": [1]}, timeout=30)
+            before = kafka.wait.group("g", state="Stable", timeout=30)
+            places = kafka.broker(1).core.image.topics_by_name["__consumer_offsets"].partitions
+            place = kafka.partition("__consumer_offsets", partition_of("g", len(places)))
+            first = place.leader
+            kafka.broker(first).stop()
+            kafka.wait.leader("__consumer_offsets", place.topic_partition.partition, timeout=30)
+            assert place.leader != first
+            kafka.wait.rebalanced("g", since=group.rebalance(), timeout=30)
+            after = kafka.wait.group("g", members=2, assigned=2, timeout=30)
+            assert after.epoch > before.epoch
+            assert _shares(after) == {"a": [0], "b": [1]}
 
 
 def test_names_of_members_and_partitions_are_checked(alone: Kafka) -> None:

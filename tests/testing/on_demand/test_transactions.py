@@ -70,6 +70,21 @@ def test_only_the_named_transaction_and_decision_are_held(kafka: Kafka) -> None:
     kafka.wait.transaction("tx", "CompleteAbort")
 
 
+def test_one_partition_lacks_the_marker_and_the_others_have_it(kafka: Kafka) -> None:
+    producer = _begun(kafka)
+    with kafka.transactions.hold("tx", partitions=[("orders", 1)]) as held:
+        producer.commit_transaction()
+        held.wait()
+        kafka.wait.records("orders", 1, partition=0, isolation="read_committed")
+        kafka.wait.records("orders", 1, partition=2, isolation="read_committed")
+        assert kafka.partition("orders", 1).lso == 0
+        assert kafka.transaction("tx").state == "PrepareCommit"
+    kafka.wait.transaction("tx", "CompleteCommit")
+    kafka.wait.records("orders", 3, isolation="read_committed")
+    with pytest.raises(ConfigError, match="not at Ongoing"):
+        kafka.transactions.hold("tx", at="Ongoing", partitions=[("orders", 1)])
+
+
 def test_the_end_of_a_transaction_is_held_before_the_decision(kafka: Kafka) -> None:
     from threading import Thread
 
