@@ -54,16 +54,18 @@ class Stages:
 
     def put(self, place: int, stage: Stage | None) -> None:
         """Put a stage in its place; None removes it. The place decides the order: see `RULES`."""
-        stages = dict(self._stages)
         if stage is None:
-            stages.pop(place, None)
+            self._stages.pop(place, None)
         else:
-            stages[place] = stage
-        self._stages = stages
-        proceed: Proceed = _answer
-        for _, each in sorted(stages.items(), reverse=True):
-            proceed = _around(each, proceed)
-        self._cluster.intercept(_entry(proceed) if stages else None)
+            self._stages[place] = stage
+        while True:
+            stages = dict(self._stages)
+            proceed: Proceed = _answer
+            for _, each in sorted(stages.items(), reverse=True):
+                proceed = _around(each, proceed)
+            self._cluster.intercept(_entry(proceed) if stages else None)
+            if stages == self._stages:  # else another thread put a stage meanwhile
+                return
 
 
 def _answer(call: Call) -> Any:

@@ -11,6 +11,7 @@ from embedlog.coordinator.group.classic.subscription import read
 from embedlog.testing.inspection.brokers import Brokers
 from embedlog.testing.inspection.group_values import GroupMember, GroupValue
 from embedlog.testing.inspection.lag import lags_of
+from embedlog.testing.inspection.log_records import UNCOMMITTED
 from wire.errors import MalformedMessage
 from wire.schemas.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -28,17 +29,22 @@ _CLASSIC = "classic"
 
 
 def read_group(
-    brokers: Brokers, group_id: str, *, waits: bool = True, topics: Iterable[str] = ()
+    brokers: Brokers,
+    group_id: str,
+    *,
+    waits: bool = True,
+    topics: Iterable[str] = (),
+    isolation: str = UNCOMMITTED,
 ) -> GroupValue:
     """Return a group as it is now, also if it does not exist.
 
-    The lags of all partitions of `topics` are included. With `waits` the call waits for a
-    coordinator that moves; otherwise it raises one of `brokers.MOVING`.
+    The lags of all partitions of `topics` are included; `isolation` is the readers'. With `waits`
+    the call waits for a coordinator that moves; otherwise it raises one of `brokers.MOVING`.
     """
     found = brokers.read_group(group_id, lambda shard: value_of(shard, group_id), waits=waits)
     if found is None:
         found = GroupValue(group_id)
-    lags = lags_of(brokers, found, topics)
+    lags = lags_of(brokers, found, topics, isolation)
     return _with_lags(found, lags)
 
 

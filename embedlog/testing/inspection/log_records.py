@@ -15,12 +15,20 @@ if TYPE_CHECKING:
 
 _READ_SIZE = 1 << 20
 
-ISOLATIONS = ("read_uncommitted", "read_committed")
+UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
+ISOLATIONS = (UNCOMMITTED, COMMITTED)
 
 
-def has_records(log: Log, offset: int, end_offset: int) -> bool:
-    """Return whether there is a record from `offset` on; markers of transactions do not count."""
-    return any(not batch.is_control for batch in _batches(log, offset, end_offset))
+def has_records(log: Log, offset: int, end_offset: int, *, is_committed: bool) -> bool:
+    """Return whether there is a record from `offset` on; markers of transactions do not count.
+
+    `is_committed`: aborted records do not count either.
+    """
+    aborted = log.transactions.aborted(offset, end_offset) if is_committed else []
+    return any(
+        not (batch.is_control or _is_aborted(batch, aborted))
+        for batch in _batches(log, offset, end_offset)
+    )
 
 
 class RecordCount:

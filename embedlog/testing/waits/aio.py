@@ -59,10 +59,11 @@ class AioWaits:
         lag: int = 0,
         *,
         topics: Collection[str] = (),
+        isolation: str = "read_uncommitted",
         timeout: float = TIMEOUT,
     ) -> dict[TopicPartition, int]:
         """See `Waits.lag`."""
-        return await self._wait(self._wanted.lag(group_id, lag, topics), timeout)
+        return await self._wait(self._wanted.lag(group_id, lag, topics, isolation), timeout)
 
     async def committed(
         self,

@@ -9,6 +9,7 @@ from embedlog.errors import EmbedlogError
 from embedlog.testing.inspection.brokers import MOVING, Brokers
 from embedlog.testing.inspection.group_values import DEAD, GroupValue, counted, shown
 from embedlog.testing.inspection.groups import read_group, read_groups
+from embedlog.testing.inspection.log_records import UNCOMMITTED
 from embedlog.testing.names import nearest
 from embedlog.testing.waits.condition import Condition, T
 from embedlog.testing.waits.watched_partitions import WatchedPartitions
@@ -20,8 +21,15 @@ _SHOWN_MAX = 10
 class GroupCondition(Condition[T]):
     """A condition of one group."""
 
-    def __init__(self, brokers: Brokers, group_id: str, topics: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        group_id: str,
+        topics: Iterable[str] = (),
+        isolation: str = UNCOMMITTED,
+    ) -> None:
         self.brokers = brokers
+        self._isolation = isolation
         self.group_id = group_id
         self._topics = tuple(topics)
         self.value = GroupValue(group_id)
@@ -30,7 +38,13 @@ class GroupCondition(Condition[T]):
     def read(self) -> GroupValue | None:
         """Return the group as it is now; None while its coordinator moves to another broker."""
         try:
-            self.value = read_group(self.brokers, self.group_id, waits=False, topics=self._topics)
+            self.value = read_group(
+                self.brokers,
+                self.group_id,
+                waits=False,
+                topics=self._topics,
+                isolation=self._isolation,
+            )
         except MOVING as error:
             self._moving = error
             return None
@@ -141,10 +155,12 @@ class Lag(GroupCondition[dict[TopicPartition, int]]):
         brokers: Brokers,
         group_id: str,
         lag: int,
+        *,
         topics: Sequence[str],
+        isolation: str,
         wake: Callable[[], object],
     ) -> None:
-        super().__init__(brokers, group_id, topics)
+        super().__init__(brokers, group_id, topics, isolation)
         self._lag = lag
         self._of = frozenset(topics)
         self._watched = WatchedPartitions(brokers, wake)

@@ -78,15 +78,17 @@ class Waits:
         lag: int = 0,
         *,
         topics: Collection[str] = (),
+        isolation: str = "read_uncommitted",
         timeout: float = TIMEOUT,
     ) -> dict[TopicPartition, int]:
         """Wait until a group lacks at most `lag` records; return the lag of each partition.
 
         The partitions that the group has committed or that a member has count, or all partitions of
         `topics`. The wait goes on while there are none. A partition without a committed offset lags
-        by all its records.
+        by all its records. At "read_committed" the records of open and aborted transactions do not
+        count.
         """
-        return self._run(self._wanted.lag(group_id, lag, topics), timeout)
+        return self._run(self._wanted.lag(group_id, lag, topics, isolation), timeout)
 
     def committed(
         self,

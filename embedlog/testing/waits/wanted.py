@@ -45,13 +45,18 @@ class Wanted:
     def rebalanced(self, group_id: str, since: int | None) -> groups.Rebalanced:
         return groups.Rebalanced(self.brokers, _text("group", group_id), since)
 
-    def lag(self, group_id: str, lag: int, topics: Collection[str]) -> groups.Lag:
+    def lag(self, group_id: str, lag: int, topics: Collection[str], isolation: str) -> groups.Lag:
         if isinstance(topics, str):
             topics = (topics,)
         for topic in topics:
             self.brokers.check_topic(topic)
         return groups.Lag(
-            self.brokers, _text("group", group_id), _count("lag", lag), list(topics), self._wake
+            self.brokers,
+            _text("group", group_id),
+            _count("lag", lag),
+            topics=list(topics),
+            isolation=check_name("isolation", isolation, ISOLATIONS),
+            wake=self._wake,
         )
 
     def committed(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> groups.Committed:

@@ -23,7 +23,9 @@ from tests.testing.members import FAST, members
 PROTOCOLS = ("classic", "consumer")
 
 
-@pytest.fixture(params=[1, 3], ids=["one-broker", "three-brokers"])
+@pytest.fixture(
+    params=[1, pytest.param(3, marks=pytest.mark.slow)], ids=["one-broker", "three-brokers"]
+)
 def kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
     with Kafka(brokers=request.param, topics={"orders": 6}, config=FAST) as made:
         yield made
@@ -77,6 +79,7 @@ def test_a_group_may_be_pinned_before_its_members_come(alone: Kafka, protocol: s
         assert _shares(found) == {"a": [5]}
 
 
+@pytest.mark.slow
 def test_cooperative_members_never_share_a_partition(alone: Kafka) -> None:
     group = alone.group("g")
     strategy = {"partition_assignment_strategy": ["cooperative-sticky"]}
@@ -106,6 +109,7 @@ def test_static_members_are_named_by_their_instance_ids(alone: Kafka, protocol: 
         alone.wait.rebalanced("g", since=value.epoch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_pin_and_a_wait_follow_the_coordinator_to_another_broker(protocol: str) -> None:
     topics = {"orders": {"partitions": 6, "replication_factor": 3}}
@@ -129,6 +133,7 @@ def test_a_pin_and_a_wait_follow_the_coordinator_to_another_broker(protocol: str
             assert _shares(after) == {"a": [0], "b": [1]}
 
 
+@pytest.mark.slow
 def test_names_of_members_and_partitions_are_checked(alone: Kafka) -> None:
     group = alone.group("g")
     with members(alone, "alpha", "beta", "twin", "twin", protocol="classic"):
@@ -203,6 +208,7 @@ def test_values_of_groups_are_copies_and_print_readably(alone: Kafka, protocol: 
     assert str(alone.group("none")) == "group 'none' does not exist"
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_or_installed_before_its_first_use() -> None:
     import subprocess
     import sys

@@ -83,6 +83,23 @@ def test_aborted_and_open_records_do_not_count_at_read_committed(alone: Kafka) -
     assert alone.wait.records("orders", 1, isolation="read_committed") == 1
 
 
+def test_markers_and_aborted_records_are_no_lag_of_readers_at_read_committed(alone: Kafka) -> None:
+    producer = alone.producer(transactional_id="tx")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("orders", b"committed", partition=0).result()
+    producer.commit_transaction()
+    alone.group("g").commit({("orders", 0): 1})
+    assert alone.wait.lag("g") == {("orders", 0): 0}
+    producer.begin_transaction()
+    producer.send("orders", b"aborted", partition=0).result()
+    assert alone.wait.lag("g", isolation="read_committed") == {("orders", 0): 0}
+    producer.abort_transaction()
+    assert alone.wait.lag("g", isolation="read_committed") == {("orders", 0): 0}
+    with pytest.raises(WaitTimedOut, match="orders-0 lags 3"):
+        alone.wait.lag("g", timeout=0.02)
+
+
 def test_leaders_and_replicas_are_awaited(three: Kafka) -> None:
     partition = three.partition("orders", 0)
     assert three.wait.isr("orders", 0, {1, 2, 3}) == {1, 2, 3}
