@@ -79,7 +79,9 @@ class ForeignMember:
         )
         try:
             while not self.is_closing:
-                for records in consumer.poll(timeout_ms=50).values():
+                # A poll that ends while the member joins may leave it without heartbeats for ever
+                # (dpkp/kafka-python#2617): give it time.
+                for records in consumer.poll(timeout_ms=1_000).values():
                     self.values += [each.value for each in records]
         finally:
             consumer.close()
