@@ -21,14 +21,13 @@ from embedlog.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     EmbedlogError,
-    IllegalState,
     NotCoordinator,
     NotLeaderOrFollower,
     TimedOut,
 )
 from embedlog.runtime.outer_call import outer
 from embedlog.runtime.pending import Pending
-from embedlog.testing.inspection.running_brokers import RunningBrokers
+from embedlog.testing.inspection.running_brokers import NoBrokerRuns, RunningBrokers
 from embedlog.testing.signals import QUIET, Signals, Waiter
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from wire.registry import stable_versions
@@ -156,7 +155,7 @@ class Brokers(RunningBrokers):
         """Let a running broker answer a request; no rule of the test meets it."""
         running = self.running()
         if not running:
-            raise IllegalState("no broker runs")
+            raise NoBrokerRuns("no broker runs")
         return self._ask(running[0], request)
 
     def _ask(self, core: Broker, request: Request[R]) -> R:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
 
 
+class NoBrokerRuns(IllegalState):
+    """Every broker of the cluster is down."""
+
+
 class RunningBrokers:
     """The running brokers of one cluster. Every method may be called from any thread."""
 
@@ -47,7 +51,7 @@ class RunningBrokers:
         """The newest metadata that a running broker knows."""
         running = self.running()
         if not running:
-            raise IllegalState("no broker runs")
+            raise NoBrokerRuns("no broker runs")
         return max((core.image for core in running), key=lambda image: image.end_offset)
 
     # Partitions

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from embedlog.common import TopicPartition
 from embedlog.testing.inspection.brokers import Brokers
 from embedlog.testing.inspection.group_values import GroupValue
+from embedlog.testing.inspection.running_brokers import NoBrokerRuns
 from embedlog.testing.inspection.transactions import TransactionValue
 from embedlog.testing.interception import Stages
 from embedlog.testing.signals import Waiter, milliseconds
@@ -180,11 +181,23 @@ class Waits:
         waiter = Waiter(self._brokers.signals, milliseconds(timeout))
         if started is not None:
             started(waiter)
+
+        down: list[str] = []
+
+        def look() -> T | None:
+            down.clear()
+            try:
+                return condition.look()
+            except NoBrokerRuns as error:
+                down.append(str(error))
+                return None
+
         try:
             condition.begin()
-            found = waiter.run(condition.look, heeds_own=condition.heeds_own)
+            found = waiter.run(look, heeds_own=condition.heeds_own)
             if found is None:
-                raise WaitTimedOut(condition.wanted, timeout, condition.seen(), condition.near())
+                near = down or condition.near()
+                raise WaitTimedOut(condition.wanted, timeout, condition.seen(), near)
             return found
         finally:
             condition.end()

@@ -116,6 +116,16 @@ def test_leaders_and_replicas_are_awaited(three: Kafka) -> None:
     assert three.wait.isr("orders", 0, {1, 2, 3}) == {1, 2, 3}
 
 
+def test_a_wait_outlives_the_time_in_which_no_broker_runs(three: Kafka) -> None:
+    for node in three.brokers:
+        node.kill()
+    with pytest.raises(WaitTimedOut, match="near it: no broker runs"):
+        three.wait.until(lambda: three.partition("orders", 0).leader, timeout=0.02)
+    thread = _started(lambda: [node.start() for node in three.brokers])
+    assert three.wait.until(lambda: three.partition("orders", 0).leader > 0) is True
+    thread.join(10)
+
+
 def test_requests_are_counted_from_the_call_on(alone: Kafka) -> None:
     producer = alone.producer(client_id="p", enable_idempotence=False)
     with _repeated(lambda: producer.send("orders", b"x").result()):
