@@ -95,6 +95,7 @@ class CoordinatorRuntime(Generic[S]):
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
         self._when_opened = when_opened
+        self._watchers = world.runtime.watchers
         self._lock = ranked_lock(Rank.SHARDS)
         self._slots: dict[int, _Slot[S]] = {}
         self.leader_changes = LeaderChanges(world.runtime.scheduler, self.follow_leader)
@@ -258,6 +259,9 @@ class CoordinatorRuntime(Generic[S]):
                             context.move_deferred(deferred)
         finally:
             _run_all(deferred)
+            if self._watchers:
+                for changed in list(self._watchers):
+                    changed()
 
     def _operate(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         """Run the operation and append its records. Requires: the shard's lock.

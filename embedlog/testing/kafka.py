@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.broker_node import BrokerNode
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
-    from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener
     from embedlog.testing.control.door import ControlDoor
@@ -40,7 +39,14 @@ if TYPE_CHECKING:
     from embedlog.testing.faults.hold import Hold
     from embedlog.testing.faults.options import FaultOptions, TriggerOptions
     from embedlog.testing.faults.rule import FaultRule
+    from embedlog.testing.inspection.connections import ConnectionValue
+    from embedlog.testing.inspection.group_values import GroupValue
+    from embedlog.testing.inspection.partition import Partition
     from embedlog.testing.leaks import Leak, LeakWatch
+    from embedlog.testing.on_demand.desk import Desk
+    from embedlog.testing.on_demand.group import Group
+    from embedlog.testing.on_demand.transaction import Transaction
+    from embedlog.testing.on_demand.transactions import Transactions
     from embedlog.testing.registry.registry import Registry
     from embedlog.testing.snapshots.snapshot import Snapshot
     from embedlog.testing.time.kafka_clock import KafkaClock
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
     from embedlog.testing.topics.topic import Topic
     from embedlog.testing.toxics.toxic import Toxic
     from embedlog.testing.toxics.toxics import Toxics
+    from embedlog.testing.waits.waits import Waits
 
 T = TypeVar("T")
 Provider = Callable[[], Iterable[tuple[str, str]]]
@@ -423,9 +430,9 @@ class Kafka:
         """All brokers by number, running or not."""
         return self.cluster.brokers
 
-    def partition(self, topic: str, partition: int) -> ClusterPartition:
-        """Return a partition: its leader, its replicas and their moves."""
-        return self.cluster.partition(topic, partition)
+    def partition(self, topic: str, partition: int) -> Partition:
+        """Return a partition: its leader, its offsets and producers, its replicas and moves."""
+        return self._desk.partition(topic, partition)
 
     @property
     def network(self) -> ClusterNetwork:
@@ -439,7 +446,43 @@ class Kafka:
 
     # Groups and transactions
 
+    def group(self, group_id: str) -> Group:
+        """Return a group, to look at it and to change it; it need not exist."""
+        return self._desk.group(group_id)
+
+    def groups(self) -> list[GroupValue]:
+        """Return all groups as they are now, sorted."""
+        return self._desk.groups()
+
+    def transaction(self, transactional_id: str) -> Transaction:
+        """Return a transactional id, to look at it and to end its transaction."""
+        return self._desk.transaction(transactional_id)
+
+    @property
+    def transactions(self) -> Transactions:
+        """All transactional ids: `transactions()` lists them, `transactions.hold` stops one."""
+        return self._desk.transactions
+
+    def connections(self) -> list[ConnectionValue]:
+        """Return the open connections of clients over sockets, the oldest first."""
+        return self._desk.connections()
+
+    @cached_property
+    def _desk(self) -> Desk:
+        from embedlog.testing.on_demand.desk import Desk
+
+        desk = Desk(self.cluster, self._stages)
+        self._ends.callback(desk.transactions.release_all)
+        return desk
+
     # Waits
+
+    @cached_property
+    def wait(self) -> Waits:
+        """Waits for a state of the cluster: `wait.group("g", members=2)`, `wait.lag("g")`, ..."""
+        from embedlog.testing.waits.waits import Waits
+
+        return Waits(self._desk.brokers, self._stages)
 
     # Time
 
@@ -460,11 +503,6 @@ class Kafka:
         """Record every request, rebalance, election and fence from now on: see `Recording`.
 
         `frames`: keep the bytes too, for a capture file. A second recording ends the first.
-
-        >>> with Kafka() as kafka, kafka.record() as log:
-        ...     _ = kafka.create_topic("t", 1)
-        ...     [event.kind for event in log if event.kind != "request"]
-        ['topic']
         """
         from embedlog.testing.timeline.recording import Recording
 

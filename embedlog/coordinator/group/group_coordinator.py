@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
+    from embedlog.coordinator.shard_context import Pinned
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
@@ -53,6 +54,8 @@ class GroupCoordinator:
         self._scheduler = runtime.scheduler
         self._metadata = metadata
         self._timers: list[Timer] = []
+        self.pinned: dict[str, Pinned] = {}
+        """Group -> the assignment of a test, in place of the server-side assignors."""
         self.world = CoordinatorWorld(
             runtime,
             config,
@@ -60,6 +63,7 @@ class GroupCoordinator:
             timer=self._make_timer(),
             join_purgatory=DelayedOperationPurgatory("Rebalance", self._make_timer()),
             heartbeat_purgatory=DelayedOperationPurgatory("Heartbeat", self._make_timer()),
+            pinned=self.pinned,
         )
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             self.world,

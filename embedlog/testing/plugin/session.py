@@ -10,7 +10,7 @@ import pytest
 from embedlog.errors import ConfigError
 from embedlog.runtime.environment import set_for_now
 from embedlog.testing.kafka import Kafka
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 from embedlog.testing.plugin.active import activate
 from embedlog.testing.plugin.environment import variables
 from embedlog.testing.plugin.fresh import checked, led_by, real_address
@@ -58,7 +58,7 @@ def start_early(config: pytest.Config) -> None:
     """
     given = config.getini("embedlog_start")
     if given not in _STARTS:
-        raise pytest.UsageError(f"embedlog_start = {given}: unknown; {nearest(given, _STARTS)}")
+        raise pytest.UsageError(f"embedlog_start = {given}: unknown; {hint(given, _STARTS)}")
     try:
         kafka = config.stash[_EARLY] = Kafka()
         named = variables(config.getini("embedlog_env") or True, kafka.bootstrap_servers)
