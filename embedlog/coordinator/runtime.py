@@ -428,20 +428,23 @@ class CoordinatorRuntime(Generic[S]):
             return
 
 
-def _run_all(actions: list[Callable[[], None]]) -> None:
+def _run_all(actions: list[Callable[[], None]], *, was_interrupted: bool = False) -> None:
     """Run deferred actions, all of them: other callers wait for their effects.
 
-    Ctrl-C ends one of them. It runs again, which is harmless, and then the rest.
+    Ctrl-C ends one of them. It runs once more, which is harmless, and then the rest.
+    `was_interrupted`: this has happened to the first one.
     """
     while actions:
         try:
             actions[0]()
         except BaseException as error:
-            if isinstance(error, Exception):
+            is_last_try = was_interrupted or isinstance(error, Exception)
+            if is_last_try:
                 del actions[0]
-            _run_all(actions)
+            _run_all(actions, was_interrupted=not is_last_try)
             raise
         del actions[0]
+        was_interrupted = False
 
 
 def _write_batch(
