@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.testing.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_test_gets_a_fresh_cluster(project: Project) -> None:
     found = project.run(
