@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.testing.plugin.conftest import Project
 
 pytestmark = pytest.mark.slow
