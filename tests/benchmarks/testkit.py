@@ -1,4 +1,4 @@
-"""The test kit: snapshot, restore, reset and fork by size; a day of the clock with a live client.
+"""The test kit: a fresh cluster; saved states by size; a day of the clock; the cost of a timeline.
 
 Beside each figure stands the cost of the plain way: a fresh cluster with the same records.
 """
@@ -6,13 +6,16 @@ Beside each figure stands the cost of the plain way: a fresh cluster with the sa
 from __future__ import annotations
 
 import gc
+import statistics
 import time
 from collections.abc import Callable
 
+from embedlog import Producer
 from embedlog.testing import Kafka
 
 SIZES_MB = (0, 1, 10, 100)
 ROUNDS = 15
+RECORDS = 100_000
 
 
 def best_ms(call: Callable[[], object], close: Callable[[], None] = lambda: None) -> float:
@@ -61,6 +64,39 @@ def states_of(brokers: int, size_mb: int) -> list[float]:
     return [snapshot, restore, reset, fork, anew]
 
 
+def fresh() -> None:
+    """Print the time of a fresh cluster, of its first address, and of its end."""
+    made: list[Kafka] = []
+    listened: list[str] = []
+    opened = best_ms(lambda: made.append(Kafka()), lambda: made.pop().close())
+    both = best_ms(
+        lambda: (made.append(Kafka()), listened.append(made[-1].bootstrap_servers)),
+        lambda: made.pop().close(),
+    )
+    print(f"\na fresh cluster {opened:.2f} ms, with an address {both:.2f} ms")
+
+
+def timelines() -> None:
+    """Print the records a second of a client over TCP, without a timeline and with one."""
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(5):
+        for is_recorded, found in rates.items():
+            with Kafka(topics={"t": 1}) as kafka:
+                address = kafka.bootstrap_servers
+                if is_recorded:
+                    kafka.record()
+                with Producer(address, batch_size=16_384, linger_ms=5) as producer:
+                    producer.send("t", b"x").result()
+                    started = time.perf_counter()
+                    for _ in range(RECORDS):
+                        producer.send("t", b"x" * 100)
+                    producer.flush()
+                    found.append(RECORDS / (time.perf_counter() - started))
+    without, recorded = (statistics.median(each) for each in rates.values())
+    print(f"\nrecords a second {without:,.0f}, with a timeline {recorded:,.0f}", end="")
+    print(f" ({recorded / without:.2f})")
+
+
 def jump(kafka: Kafka, *, keep_members: bool = False) -> float:
     """Return the milliseconds of a jump of a day."""
     return best_ms(lambda: kafka.clock.jump(days=1, keep_members=keep_members))
@@ -90,5 +126,7 @@ def days() -> None:
 
 def main() -> None:
     """Print all tables of the test kit."""
+    fresh()
+    timelines()
     states()
     days()
