@@ -18,6 +18,7 @@ from tests.storage.cleaner.compaction import (
 )
 from tests.storage.logs import append_marker, uncleanable
 from tests.storage.test_interrupt import _interrupted_at as interrupted_at
+from tests.support import sizes
 
 RECORDS = 26
 
@@ -85,7 +86,8 @@ class Story:
         return known
 
 
-every = pytest.mark.parametrize("step", [19, pytest.param(3, marks=pytest.mark.slow)])
+STEP = sizes.size(11, full=3)
+every = pytest.mark.parametrize("step", [19, pytest.param(STEP, marks=pytest.mark.slow)])
 """Every third call that changes something, or fewer; `python -m tests.crash images` has all."""
 
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
@@ -237,7 +239,9 @@ def test_indexes_of_former_segments_do_not_outlive_a_swap_that_recovery_complete
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [1009, pytest.param(503, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "step", [1009, pytest.param(sizes.size(907, full=503), marks=pytest.mark.slow)]
+)
 def test_an_interrupt_anywhere_in_a_round_loses_nothing(step: int) -> None:
     """Ctrl-C in the thread that happens to clean: the round is over, or the log refuses writes."""
     story = Story("os")

@@ -15,12 +15,14 @@ from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.cleaner.compaction import Row
 from tests.storage.logs import append
 from tests.storage.relocation.relocation import HERE, THERE, Metadata, Moving
+from tests.support import sizes
 
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 SLICE_SIZE = 500
 START = 3
 
-EVERY = [pytest.param(each, 3, marks=pytest.mark.slow) for each in ("os", "fsync")]
+STEP = sizes.size(11, full=3)
+EVERY = [pytest.param(each, STEP, marks=pytest.mark.slow) for each in ("os", "fsync")]
 """Levels with the steps between crashes. Fast tests take the level that can lose the most."""
 at_os = pytest.mark.parametrize(("durability", "step"), [("os", 121), *EVERY])
 at_fsync = pytest.mark.parametrize(("durability", "step"), [("fsync", 121), *EVERY])

@@ -8,6 +8,7 @@ from embedlog.runtime.lock_order import held_here
 from tests.crash.opcodes import Countdown
 from tests.storage.logs import append
 from tests.storage.relocation.relocation import HERE, THERE, Moving
+from tests.support import sizes
 
 
 class Interrupted(BaseException):
@@ -29,7 +30,9 @@ def copied(durability: str) -> Moving:
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-@pytest.mark.parametrize("step", [907, pytest.param(13, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "step", [907, pytest.param(sizes.size(41, full=13), marks=pytest.mark.slow)]
+)
 def test_an_interrupted_move_is_done_or_not_done(durability: str, step: int) -> None:
     opcode, is_over, ends = 1, False, set()
     while not is_over:
