@@ -167,7 +167,7 @@ class Member:
             brokers={n: SimpleNamespace(rack=None) for n in world.controller.epochs}
         )
         self.peers = None
-        self.parked = ParkedFetches()
+        self.parked = ParkedFetches(self.runtime)
         self.log_manager = self.logs
         self._topics = world.controller.topic_ids
 
