@@ -18,6 +18,7 @@ from embedlog.spark.pipeline.project import Project
 from embedlog.spark.pipeline.running.replay import Replayer, ReplayRange
 from embedlog.spark.pipeline.tables.table import CommitKey
 from tests.spark.pipeline.support import START_MS, plain, project, record
+from tests.support import sizes
 
 pytestmark = pytest.mark.slow
 FORMATS = ("parquet", "delta", "iceberg")
@@ -149,7 +150,7 @@ class KilledError(Exception):
     """Ends a run in the middle of a step."""
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", sizes.part(FORMATS, 2))
 def test_a_table_of_states_has_the_last_row_of_each_key(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
@@ -164,7 +165,7 @@ def test_a_table_of_states_has_the_last_row_of_each_key(
     assert plain(rows(kind, tmp_path / "table"), "id", "amount") == [(1, 1.5), (2, 2.5), (3, 3.5)]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", sizes.part(FORMATS, 2))
 def test_a_history_says_from_when_to_when_each_version_was_valid(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
@@ -189,7 +190,7 @@ def test_a_history_says_from_when_to_when_each_version_was_valid(
     assert plain(rows(kind, tmp_path / "table"), *names) == expected
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", sizes.part(FORMATS, 2))
 def test_a_replay_replaces_the_rows_of_its_records_and_no_others(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
@@ -252,7 +253,7 @@ def test_a_backfill_from_an_archive_into_a_new_version(spark: Any, tmp_path: Pat
     assert not (tmp_path / "table").exists()
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", sizes.part(FORMATS, 2))
 def test_letters_are_redriven_once_and_no_more_often_than_allowed(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
@@ -341,7 +342,7 @@ def _mend(row: Any) -> Any:
     return {**row, "amount": 2.0 if row["amount"] == "two" else row["amount"]}
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", sizes.part(FORMATS, 2))
 def test_a_partitioned_table_reads_equal_in_every_format(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
