@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "embedlog_start",
         "use: kafka_session starts when a test asks for it; run: before any conftest is loaded, "
-        "with the variables of embedlog_env",
+        "with the variables of embedlog_env; run:PORT: the same at a port that the tests expect",
         default="use",
     )
 
