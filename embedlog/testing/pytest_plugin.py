@@ -56,6 +56,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "with the variables of embedlog_env; run:PORT: the same at a port that the tests expect",
         default="use",
     )
+    parser.addini(
+        "embedlog_config",
+        "NAME=VALUE with Kafka's names: settings of the cluster of embedlog_start = run",
+        type="linelist",
+        default=[],
+    )
 
 
 @pytest.hookimpl(wrapper=True)

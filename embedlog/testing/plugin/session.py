@@ -55,11 +55,11 @@ def start_early(config: pytest.Config) -> None:
     """Open the cluster of `embedlog_start = run`, and set its variables, for the whole run.
 
     Raises:
-        UsageError: the setting has another value, or its port is taken.
+        UsageError: the setting or `embedlog_config` has a wrong value, or the port is taken.
     """
     port = _port_of(config.getini("embedlog_start"))
     try:
-        kafka = config.stash[_EARLY] = _open_at(port)
+        kafka = config.stash[_EARLY] = _open_at(port, _settings(config.getini("embedlog_config")))
         config.add_cleanup(kafka.close)
         config.pluginmanager.register(_End(kafka))
         named = variables(config.getini("embedlog_env") or True, kafka.bootstrap_servers)
@@ -78,8 +78,16 @@ class _End:
         self._kafka.close()
 
 
-def _open_at(port: int) -> Kafka:
-    cluster = Cluster(None, {}, is_embedded=True)
+def _settings(lines: list[str]) -> dict[str, object]:
+    for line in lines:
+        if "=" not in line:
+            raise ConfigError(f"embedlog_config = {line}: expected NAME=VALUE")
+    pairs = (line.partition("=") for line in lines)
+    return Shape.of(config={name.strip(): value.strip() for name, _, value in pairs}).settings()
+
+
+def _open_at(port: int, settings: dict[str, object]) -> Kafka:
+    cluster = Cluster(None, settings, is_embedded=True)
     try:
         return Kafka(cluster=cluster, listener=cluster.listen("127.0.0.1", port))
     except BaseException:

@@ -157,6 +157,26 @@ def test_an_early_session_listens_at_the_port_that_the_tests_expect(project: Pro
     found.assert_outcomes(passed=1)
 
 
+def test_an_early_session_has_settings(project: Project) -> None:
+    project.ini(
+        "embedlog_start = run", "embedlog_config =", "    num.partitions=4", "    node.id=7"
+    )
+    found = project.run(
+        """
+        def test_it(kafka_session):
+            assert kafka_session.create_topic("orders").partition_count == 4
+            assert [each.node_id for each in kafka_session.brokers] == [7]
+        """
+    )
+    found.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("given", ["num.partitions", "num.partitions=x"])
+def test_a_wrong_setting_of_an_early_session_is_refused(project: Project, given: str) -> None:
+    found = project.run("", "-o", "embedlog_start=run", "-o", f"embedlog_config={given}")
+    found.stderr.fnmatch_lines(["*embedlog_start: *num.partition*"])
+
+
 def test_an_early_session_ends_before_the_streams_of_loggers(project: Project) -> None:
     found = project.run(
         """
