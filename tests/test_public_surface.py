@@ -157,6 +157,7 @@ NOT_TO_BE_NAMED = {
     "Broker",  # objects behind the request door may change
     "Controller",
     "InProcessTransport",
+    "LogManager",
     "Transport",
     "Pending",
     "ServedAddress",

@@ -39,20 +39,26 @@ CLASS_ATTRIBUTES_MAX = 15
 LARGE_CLASSES = {
     "Admin": "Kafka's calls; `aio` has the same",
     "Broker": "the door, and the common parts of all APIs",
+    "Brokers": "the test kit's way into the brokers and both coordinators",
     "Cluster": "the calls of a cluster's owner",
     "ClusterMember": "the life of a broker, one method a step",
     "Consumer": "Kafka's calls; `aio` has the same",
     "Faults": "the list of rules, and a method for each named fault",
+    "Group": "a test's handle: a property each value, a method each change",
+    "GroupShard": "the operations on groups: a method each",
     "InProcessTransport": "a transport's calls, and the append without a request",
     "Kafka": "the calls of a test; each part is a class of its own",
     "KafkaContainer": "testcontainers' calls",
     "LogTasks": "recurring work of a data directory: a method each",
     "LoneMember": "the life of the only broker, one method a step",
+    "MovedScheduler": "the real scheduler, and the steps of a jump",
+    "Partition": "a test's handle: a property each value, a method each change",
     "Producer": "Kafka's calls; `aio` has the same",
     "RemoteKafka": "the calls of `Kafka`, for type checkers alone",
-    "_Parser": "the grammar of Protobuf: a method a rule",
     "SimulatedKafka": "a `Kafka`",
     "Topic": "the calls of a test that reads a topic or writes to it",
+    "TransactionShard": "the operations on transactional ids: a method each",
+    "_Parser": "the grammar of Protobuf: a method a rule",
 }
 """Classes with more than CLASS_METHODS_MAX methods, and why each is one idea."""
 
@@ -310,6 +316,9 @@ def test_only_the_top_frame_of_a_thread_catches_everything() -> None:
         "embedlog/runtime/at_exit.py",  # the top frame at the end of the interpreter
         "embedlog/runtime/scheduler.py",
         "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark has no source
+        "embedlog/testing/on_demand/transactions.py",  # the caught error is the held answer
+        "embedlog/testing/waits/aio.py",  # the coroutine that waits raises it
+        "embedlog/testing/waits/requests.py",  # the waiting thread raises it
         "embedlog/spark/pipeline/decode/foreign.py",  # becomes the record's dead letter
         "wire/net/connection.py",  # a service or peer that fails ends its connection
         "wire/net/listener.py",

@@ -103,7 +103,7 @@ class Broker:
             send_markers=self._send_markers,
             is_restart=is_restart,
         )
-        self.parked = ParkedFetches()
+        self.parked = ParkedFetches(runtime)
         """The parked fetch of each connection, to end it if the connection breaks."""
         self.publisher = MetadataPublisher(
             config,
@@ -240,6 +240,9 @@ class Broker:
         if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
             # Make the coordinator if necessary, because the deleted topic may have offsets.
             self.group_coordinator.on_metadata(delta)
+        if self.runtime.watchers:
+            for changed in list(self.runtime.watchers):
+                changed()
 
     def join(self, *, is_opening: bool) -> None:
         """Begin to lead and follow as one broker of several.

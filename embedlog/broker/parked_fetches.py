@@ -1,17 +1,21 @@
-"""The parked fetches of connections, which end when their connections break."""
+"""The open connections of a broker, and their parked fetches, which end when connections break."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.replication.delayed_fetch import DelayedFetch
+    from embedlog.runtime import Runtime
     from wire.net.connection import Connection
 
 
 class ParkedFetches:
     """The parked fetch of each connection, which has one request in flight at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.opened_ms: dict[Connection, int] = {}
+        """Open connection -> the wall time of its opening."""
         self._parked: dict[Connection, DelayedFetch] = {}
 
     def park(self, connection: Connection, operation: DelayedFetch) -> None:
@@ -23,7 +27,17 @@ class ParkedFetches:
         """Forget the connection's fetch, because it is being answered."""
         self._parked.pop(connection, None)
 
+    def connection_opened(self, connection: Connection) -> None:
+        self.opened_ms[connection] = self._runtime.clock.wall_ms()
+        self._changed()
+
     def connection_closed(self, connection: Connection) -> None:
+        self.opened_ms.pop(connection, None)
+        self._changed()
         operation = self._parked.pop(connection, None)
         if operation is not None:
             operation.abandon()
+
+    def _changed(self) -> None:
+        for changed in list(self._runtime.watchers):
+            changed()

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.background import BackgroundThread
     from embedlog.server.addresses import BrokerListener
     from embedlog.storage.degradation import Degradation
+    from embedlog.storage.directory.log_manager import LogManager
     from embedlog.transport import InProcessTransport, Transport
     from wire.schema import R, Request
 
@@ -280,6 +281,17 @@ class Cluster:
             raise ConfigError(f"{what} is for several brokers: open with brokers=2 or more")
         return self._brokers
 
+    def log_managers(self) -> list[LogManager]:
+        """Return the owners of the data directories: of each running broker, and of the controller
+        of several.
+        """
+        from embedlog.cluster.several import Several
+
+        managers = [each for one in self._brokers.running() for each in one.log_manager.managers]
+        if isinstance(self._brokers, Several) and self._brokers.host.log_manager is not None:
+            managers.append(self._brokers.host.log_manager)
+        return managers
+
     def intercept(self, interceptor: Interceptor | None) -> None:
         """Let `interceptor` see every request before the broker does. None ends that.
 
@@ -411,7 +423,7 @@ class Cluster:
     def listen(
         self,
         host: str | None = None,
-        port: int | None = None,
+        port: int | Mapping[int, int] | None = None,
         *,
         allow_remote_plaintext: bool = False,
     ) -> BrokerListener | ClusterListener:
@@ -420,7 +432,7 @@ class Cluster:
         Any Kafka client takes the result's `address` as its bootstrap server. The first listener
         takes a missing host or port from the setting `listeners`. Otherwise the host is loopback
         and the port 0, which finds a free port. Several brokers listen at consecutive ports from
-        `port` on.
+        `port` on, or each at its own if `port` has the ports by the numbers of the brokers.
 
         Raises:
             OSError: the address cannot be listened on.

@@ -53,7 +53,8 @@ class ControllerHost:
         self._node_ids = node_ids
         self._cluster_id = cluster_id
         self._publish = publish
-        self._log_manager: LogManager | None = None
+        self.log_manager: LogManager | None = None
+        """The owner of the directory; None while the controller is stopped."""
         self._duties: tuple[Duty, ...] = ()
         self.controller: Controller | None = None
         """None while the controller is stopped."""
@@ -67,11 +68,11 @@ class ControllerHost:
 
     @property
     def is_held(self) -> bool:
-        return self._log_manager is not None and self._log_manager.directory.is_held
+        return self.log_manager is not None and self.log_manager.directory.is_held
 
     def start(self) -> None:
         """Replay the metadata log, and serve."""
-        if self._log_manager is not None:
+        if self.log_manager is not None:
             raise IllegalState("the controller runs already")
         self._start(lambda controller: None)
 
@@ -98,7 +99,7 @@ class ControllerHost:
             raise
         self._cluster_id = controller.image.cluster_id
         controller.on_change = self._publish
-        self._log_manager, self.controller = manager, controller
+        self.log_manager, self.controller = manager, controller
         self._duties = (controller.brokers.sessions, controller.partitions.leader_duties)
         for duty in self._duties:
             self._runtime.scheduler.add(duty)
@@ -111,7 +112,7 @@ class ControllerHost:
 
     def close(self) -> None:
         """Like `stop`, but a stopped controller is no error."""
-        manager, self._log_manager, self.controller = self._log_manager, None, None
+        manager, self.log_manager, self.controller = self.log_manager, None, None
         for duty in self._duties:
             self._runtime.scheduler.remove(duty)
         self._duties = ()

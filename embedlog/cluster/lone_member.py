@@ -62,7 +62,7 @@ class LoneMember:
         self.directories = tuple(directories)
         """Paths of the log directories; the first has the metadata."""
         self.newest = running
-        """The broker, or the one that ended last."""
+        """The broker, or its last run if it does not run."""
         self.running: RunningBroker | None = running
         """None while the broker does not run."""
         self.disk = Disk(runtime.files)
@@ -94,8 +94,8 @@ class LoneMember:
     def attach(self) -> None:
         """Lead all clients through the door: the first fault comes now.
 
-        Requests wait at the door until those that went past it have come back. A fault in the midst
-        of them would take answers away from producers that count on having one.
+        Requests wait at the door until the requests that went past it have come back. A fault in
+        their midst would take answers away from producers that count on having one.
         """
         lead_clients, self._lead_clients = self._lead_clients, None
         if lead_clients is None:

@@ -38,6 +38,8 @@ from embedlog.storage.directory.preparation import look
 from embedlog.storage.paths import broker_directory
 from embedlog.storage.state_files.clean_shutdown import was_written_in_this_boot
 
+_Listens = tuple[str | None, int | Mapping[int, int] | None, bool]
+
 
 class Several:
     """The brokers of one cluster, for `Cluster`. Every method may be called from any thread."""
@@ -73,7 +75,7 @@ class Several:
         self.members: dict[int, ClusterMember] = {}
         """Brokers by number."""
         self._presences: dict[int, Presence] = {}
-        self._listens: tuple[str | None, int | None, bool] | None = None
+        self._listens: _Listens | None = None
         """Host and port that the caller of `listen` gave, and whether other machines may connect in
         plaintext. None: no broker listens."""
         self._first_ids = _mark(
@@ -218,10 +220,16 @@ class Several:
         )
 
     def listen(
-        self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
+        self,
+        host: str | None,
+        port: int | Mapping[int, int] | None,
+        *,
+        allow_remote_plaintext: bool,
+        owner: object,
     ) -> ClusterListener:
         """Let each broker listen at its own port: they count up from `port`, and port 0 finds a
-        free port for each. The setting `listeners` replaces a missing host or port.
+        free port for each. The setting `listeners` replaces a missing host or port. `port` may also
+        have the port of each broker, by its number.
         """
         self._listens = host, port, allow_remote_plaintext
         for member in self.members.values():
@@ -286,10 +294,17 @@ def _let_listen(
     member: ClusterMember,
     config: BrokerConfig,
     first_id: int,
-    listens: tuple[str | None, int | None, bool],
+    listens: _Listens,
 ) -> None:
     """Set the address for a broker's next `open`: see `Several.listen`."""
     host, port, allow_remote_plaintext = listens
+    if isinstance(port, Mapping):
+        member.listening.ask(
+            host or LOOPBACK,
+            port.get(member.node_id, 0),
+            allow_remote_plaintext=allow_remote_plaintext,
+        )
+        return
     place, named = member.node_id - first_id, None
     if config.is_set("listeners"):
         named = address_of(config.of_node(member.node_id), "listeners", place)

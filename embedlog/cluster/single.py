@@ -15,7 +15,7 @@ from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from embedlog.cluster.interception import Interception
     from embedlog.cluster.lone_member import LoneMember
@@ -199,10 +199,17 @@ class Single:
         return self.connect(client_id, owner)
 
     def listen(
-        self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
+        self,
+        host: str | None,
+        port: int | Mapping[int, int] | None,
+        *,
+        allow_remote_plaintext: bool,
+        owner: object,
     ) -> BrokerListener:
         from embedlog.server.addresses import listen
 
+        if port is not None and not isinstance(port, int):
+            port = port.get(self._config.node_id, 0)
         if not self.running():
             raise IllegalState(f"broker {self._config.node_id} does not run: start it first")
         member = self._member

@@ -95,6 +95,7 @@ class CoordinatorRuntime(Generic[S]):
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
         self._when_opened = when_opened
+        self._watchers = world.runtime.watchers
         self._lock = ranked_lock(Rank.SHARDS)
         self._slots: dict[int, _Slot[S]] = {}
         self.leader_changes = LeaderChanges(world.runtime.scheduler, self.follow_leader)
@@ -258,6 +259,9 @@ class CoordinatorRuntime(Generic[S]):
                             context.move_deferred(deferred)
         finally:
             _run_all(deferred)
+            if self._watchers:
+                for changed in list(self._watchers):
+                    changed()
 
     def _operate(self, slot: _Slot[S], write: _PendingWrite[S, T]) -> None:
         """Run the operation and append its records. Requires: the shard's lock.
@@ -424,20 +428,23 @@ class CoordinatorRuntime(Generic[S]):
             return
 
 
-def _run_all(actions: list[Callable[[], None]]) -> None:
+def _run_all(actions: list[Callable[[], None]], *, was_interrupted: bool = False) -> None:
     """Run deferred actions, all of them: other callers wait for their effects.
 
-    Ctrl-C ends one of them. It runs again, which is harmless, and then the rest.
+    Ctrl-C ends one of them. It runs once more, which is harmless, and then the rest.
+    `was_interrupted`: this has happened to the first one.
     """
     while actions:
         try:
             actions[0]()
         except BaseException as error:
-            if isinstance(error, Exception):
+            is_last_try = was_interrupted or isinstance(error, Exception)
+            if is_last_try:
                 del actions[0]
-            _run_all(actions)
+            _run_all(actions, was_interrupted=not is_last_try)
             raise
         del actions[0]
+        was_interrupted = False
 
 
 def _write_batch(

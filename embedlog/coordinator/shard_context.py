@@ -9,7 +9,7 @@ from embedlog.purgatory.timing_wheel import TimerTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
     from typing import Any, Protocol
 
     from embedlog.config import BrokerConfig
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         def unloaded(self, error: KafkaError) -> None:
             """Answer the parked requests with `error`: this shard ends."""
 
+    Pinned = Callable[[Mapping[str, Any]], dict[str, Mapping[bytes, Any]]]
+    """Members by id -> the target partitions of each of them."""
     Write = Callable[["ShardContext", Callable[[Any], Result[Any]]], Pending[Any]]
 
 RETRY_DELAY_MS = 500
@@ -51,6 +53,8 @@ class CoordinatorWorld(Value):
     timer: Timer
     join_purgatory: DelayedOperationPurgatory
     heartbeat_purgatory: DelayedOperationPurgatory
+    pinned: Mapping[str, Pinned] = {}
+    """Group -> the assignment of a test, in place of the server-side assignors."""
 
 
 class ShardContext:
@@ -82,6 +86,7 @@ class ShardContext:
         both purgatories only in deferred actions, or without the shard's lock."""
         self.heartbeat_purgatory = world.heartbeat_purgatory
         """Session time-outs of the classic members of all shards."""
+        self.pinned = world.pinned
         self._write = write
         self._deferred: list[Callable[[], None]] = []
 
@@ -141,6 +146,23 @@ class ShardTimer:
 
     def is_scheduled(self, key: Hashable) -> bool:
         return key in self._tasks
+
+    def restart(self, is_chosen: Callable[[Hashable], bool]) -> None:
+        """Let the delays of the chosen timers begin again, as if they had just been scheduled."""
+        for task in self._tasks.values():
+            if is_chosen(task.key):
+                self._timer.add(task)
+
+    def expire(self, is_chosen: Callable[[Hashable], bool]) -> int:
+        """Let the delays of the chosen timers end now; return the number of timers.
+
+        Their operations run once the shard's lock is released.
+        """
+        chosen = [task for task in self._tasks.values() if is_chosen(task.key)]
+        for task in chosen:
+            task.cancel()
+            self._context.defer(task.run)
+        return len(chosen)
 
     def expired(self, task: _KeyedTask) -> None:
         """Run the operation of a due task. Requires: no lock."""

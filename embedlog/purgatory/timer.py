@@ -43,6 +43,11 @@ class Timer:
             overdue_count = len(self._overdue) - self._run_count - self._is_running
             return self._wheel.size + overdue_count
 
+    def tasks(self) -> list[TimerTask]:
+        """Return the tasks that wait, in no order; each has its `expiration_ms`."""
+        with self._lock:
+            return self._wheel.tasks()
+
     def add(self, task: TimerTask) -> None:
         """Run `task` after `task.delay_ms`, or in this very call if the delay is not positive.
 

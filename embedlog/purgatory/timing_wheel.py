@@ -152,6 +152,12 @@ class TimingWheel:
         """Number of tasks in the wheel. O(buckets); a level has at most 399 buckets."""
         return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
+    def tasks(self) -> list[TimerTask]:
+        """Return the tasks in the wheel, in no order. Takes as long as `size`, and their number."""
+        buckets = [bucket for level in self.levels for bucket in level.values()]
+        found = {task: None for bucket in buckets for task in bucket if task.bucket is bucket}
+        return list(found)
+
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
         """Put or move `task` to the bucket of `expiration_ms`; return False if that time has
         already come.

@@ -34,6 +34,8 @@ class Rank:
     REGISTRY = 8
     """Guards the subjects and schemas of the test kit's schema registry, and the start of its
     server. Under it: the threads of the HTTP server."""
+    MOVED_CLOCK = 9
+    """Guards a jump of a test's clock: one jump at a time. Under it: every lock of a duty."""
     LOOP = 10
     """Guards the loop of a thread, which holds the lock while it loops. Threads only try the lock
     and never wait for it. Under it: every lock."""

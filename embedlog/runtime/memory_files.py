@@ -1,7 +1,8 @@
 """`MemoryFiles`: a file system in memory, for a log without a path.
 
 A file is a buffer that grows by doubling. Growth makes a new buffer; views keep the former buffer,
-whose published bytes no longer change. From 256 KiB on the buffer is a mapping. A mapping takes
+whose published bytes no longer change. A copy of a file shares the buffer until one of the two
+changes a byte that both show. From 256 KiB on the buffer is a mapping. A mapping takes
 memory only for written pages, so it can have much spare room and is seldom copied.
 
 The mapping does not use large pages. A virtual machine that returns free memory to its host returns
@@ -42,15 +43,29 @@ less than several stores."""
 class MemoryNode:
     """The content of one file, shared by all its open handles."""
 
-    __slots__ = ("_mapping", "_views", "modified_ms", "size")
+    __slots__ = ("_mapping", "_shared_size", "_views", "modified_ms", "size")
 
     def __init__(self) -> None:
         self._views = _EMPTY
         """The buffer as (writable view, read-only view), in one pair to replace both at once."""
         self._mapping: mmap | None = None
         """The mapping that backs the buffer; None for a plain buffer."""
+        self._shared_size = 0
+        """Bytes at the begin of the buffer that copies show: they must not change. `_WHOLE` if the
+        buffer belongs to another node."""
         self.size = 0
         self.modified_ms = 0
+
+    def copied(self) -> MemoryNode:
+        """Return a node with the same content, in the same buffer until one of the two changes it.
+
+        Requires: no thread writes to this node meanwhile.
+        """
+        other = MemoryNode()
+        other.size, other.modified_ms = self.size, self.modified_ms
+        other._views, other._mapping, other._shared_size = self._views, self._mapping, _WHOLE
+        self._shared_size = max(self._shared_size, self.size)
+        return other
 
     def view(self, position: int, end: int) -> memoryview:
         """Return a read-only view of [position, end)."""
@@ -61,12 +76,14 @@ class MemoryNode:
         if len(buffers[-1]) < _JOINED_MAX:
             joined = b"".join(buffers)
             end = position + len(joined)
-            if end <= len(self._views[0]):
+            if position >= self._shared_size and end <= len(self._views[0]):
                 self._views[0][position:end] = joined
                 self.size = max(self.size, end)
                 return len(joined)
         size = sum(map(len, buffers))
         end = position + size
+        if position < self._shared_size:
+            self._unshare(end)
         if end > len(self._views[0]):
             self._make_room(end)
         if size >= _POPULATED_MIN and self._mapping is not None:
@@ -84,15 +101,26 @@ class MemoryNode:
 
         The buffer can stay in use, because no view shows the bytes that are cut off.
         """
-        if size < self.size:
+        if size < self._shared_size and size < self.size:
+            self._shared_size = _WHOLE  # copies show the bytes that are cut off
+        elif size < self.size:
             self._views[0][size : self.size] = bytes(self.size - size)
+        elif size > self.size and self._shared_size > self.size:
+            self._unshare(size)
         elif size > len(self._views[0]):
             self._make_room(size)
         self.size = size
 
     def _make_room(self, size: int) -> None:
+        self._move(max(size, 2 * len(self._views[0]), _SMALLEST))
+
+    def _unshare(self, end: int) -> None:
+        """Move to a buffer of this node alone, with room up to `end`."""
+        self._move(max(end, self.size, _SMALLEST))
+        self._shared_size = 0
+
+    def _move(self, wanted: int) -> None:
         present = self._views[0]
-        wanted = max(size, 2 * len(present), _SMALLEST)
         self._mapping = mapping = _mapped(wanted)
         grown = memoryview(bytearray(wanted) if mapping is None else mapping)
         grown[: self.size] = present[: self.size]
@@ -128,6 +156,7 @@ def _populate(mapping: mmap, start: int, end: int) -> None:
 
 
 _EMPTY = memoryview(bytearray()), memoryview(b"")
+_WHOLE = 1 << 62
 
 
 class MemoryFile(File):
@@ -200,6 +229,12 @@ class MemoryDirectory:
     def __init__(self) -> None:
         self.entries: dict[str, MemoryNode | MemoryDirectory] = {}
 
+    def copied(self) -> MemoryDirectory:
+        """Return a copy of the directory and of everything below it: see `MemoryNode.copied`."""
+        other = MemoryDirectory()
+        other.entries = {name: entry.copied() for name, entry in self.entries.copy().items()}
+        return other
+
 
 class MemoryTree:
     """The directories and files of a file system."""
@@ -210,6 +245,12 @@ class MemoryTree:
         """`clock` gives the modification time of new files."""
         self._clock = clock
         self.root = self.new_directory()
+
+    def copied(self, clock: Clock) -> MemoryTree:
+        """Return a copy of the whole tree, which changes independently: see `MemoryNode.copied`."""
+        other = MemoryTree(clock)
+        other.root = self.root.copied()
+        return other
 
     def find(self, path: str) -> MemoryNode | MemoryDirectory | None:
         """Return the file or directory at `path`, or None."""

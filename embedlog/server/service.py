@@ -112,9 +112,10 @@ class BrokerService:
             connection=connection,
             in_process=False,
         )
+        self._broker.parked.connection_opened(connection)
 
     def disconnected(self, connection: Connection) -> None:
-        """Abandon the parked fetch of the connection."""
+        """Forget the connection, and abandon its parked fetch."""
         self._broker.parked.connection_closed(connection)
 
     def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:

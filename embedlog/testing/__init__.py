@@ -23,9 +23,20 @@ if TYPE_CHECKING:
     from embedlog.testing.faults.rule import FaultRule as FaultRule
     from embedlog.testing.faults.waiting import HeldRequest as HeldRequest
     from embedlog.testing.forms import with_kafka as with_kafka
+    from embedlog.testing.inspection.connections import ConnectionValue as ConnectionValue
+    from embedlog.testing.inspection.group_values import GroupMember as GroupMember
+    from embedlog.testing.inspection.group_values import GroupValue as GroupValue
+    from embedlog.testing.inspection.partition import EpochValue as EpochValue
+    from embedlog.testing.inspection.partition import Partition as Partition
+    from embedlog.testing.inspection.partition import ProducerValue as ProducerValue
+    from embedlog.testing.inspection.transactions import TransactionValue as TransactionValue
     from embedlog.testing.kafka import Kafka as Kafka
     from embedlog.testing.leaks import Leak as Leak
     from embedlog.testing.leaks import LeakWarning as LeakWarning
+    from embedlog.testing.on_demand.group import Group as Group
+    from embedlog.testing.on_demand.transaction import Transaction as Transaction
+    from embedlog.testing.on_demand.transactions import HeldTransaction as HeldTransaction
+    from embedlog.testing.on_demand.transactions import Transactions as Transactions
     from embedlog.testing.proxy.proxy import Proxy as Proxy
     from embedlog.testing.registry.registry import Registry as Registry
     from embedlog.testing.remote import RemoteKafka as RemoteKafka
@@ -38,6 +49,10 @@ if TYPE_CHECKING:
     from embedlog.testing.simulated_runtime import sim_runtime as sim_runtime
     from embedlog.testing.simulation import SimulatedKafka as SimulatedKafka
     from embedlog.testing.simulation import simulate as simulate
+    from embedlog.testing.snapshots.snapshot import Snapshot as Snapshot
+    from embedlog.testing.time.kafka_clock import KafkaClock as KafkaClock
+    from embedlog.testing.time.timers import DueTimer as DueTimer
+    from embedlog.testing.timed_out import WaitTimedOut as WaitTimedOut
     from embedlog.testing.timeline.event import Event as Event
     from embedlog.testing.timeline.recording import Recording as Recording
     from embedlog.testing.topics.formats import avro as avro
@@ -52,6 +67,9 @@ if TYPE_CHECKING:
     from embedlog.testing.topics.transactions import OpenTransaction as OpenTransaction
     from embedlog.testing.toxics.toxic import Toxic as Toxic
     from embedlog.testing.unittest_case import KafkaTestCase as KafkaTestCase
+    from embedlog.testing.waits.aio import AioWaits as AioWaits
+    from embedlog.testing.waits.requests import SeenRequest as SeenRequest
+    from embedlog.testing.waits.waits import Waits as Waits
 
 _PUBLIC = {
     "container": "KafkaContainer",
@@ -61,8 +79,15 @@ _PUBLIC = {
     "faults.rule": "FaultRule",
     "faults.waiting": "HeldRequest",
     "forms": "with_kafka",
+    "inspection.connections": "ConnectionValue",
+    "inspection.group_values": "GroupMember GroupValue",
+    "inspection.partition": "EpochValue Partition ProducerValue",
+    "inspection.transactions": "TransactionValue",
     "kafka": "Kafka",
     "leaks": "Leak LeakWarning",
+    "on_demand.group": "Group",
+    "on_demand.transaction": "Transaction",
+    "on_demand.transactions": "HeldTransaction Transactions",
     "proxy.proxy": "Proxy",
     "registry.registry": "Registry",
     "remote": "RemoteKafka",
@@ -72,6 +97,10 @@ _PUBLIC = {
     "sim_scheduler": "SimScheduler",
     "simulated_runtime": "SimRuntime sim_runtime",
     "simulation": "SimulatedKafka simulate",
+    "snapshots.snapshot": "Snapshot",
+    "time.kafka_clock": "KafkaClock",
+    "time.timers": "DueTimer",
+    "timed_out": "WaitTimedOut",
     "timeline.event": "Event",
     "timeline.recording": "Recording",
     "topics.formats": "avro confluent protobuf",
@@ -82,6 +111,9 @@ _PUBLIC = {
     "topics.transactions": "OpenTransaction",
     "toxics.toxic": "Toxic",
     "unittest_case": "KafkaTestCase",
+    "waits.aio": "AioWaits",
+    "waits.requests": "SeenRequest",
+    "waits.waits": "Waits",
 }
 """The public names by the module that defines them. Type checkers read the imports above. No module
 may have the name of a public name, because its import would replace that name."""

@@ -49,8 +49,9 @@ class Interceptable(Protocol):
         """See `Cluster.intercept`."""
 
 
-TIMELINE, RULES, PERSONA = range(3)
-"""The order of the stages, the outermost first."""
+GATE, CLOCK, WAITS, TIMELINE, RULES, ON_DEMAND, PERSONA, RESTORED = range(8)
+"""The order of the stages, the outermost first. `GATE` holds requests during a snapshot, `CLOCK`
+watches the waiting requests, `RESTORED` is next to the brokers."""
 
 
 class Stages:
@@ -62,26 +63,33 @@ class Stages:
         self._answer = answer or _answer
         self._stages: dict[int, Stage] = {}
 
+    def move(self, cluster: Interceptable) -> None:
+        """Install the same stages at another cluster, which replaces the present one."""
+        self._cluster = cluster
+        self._install()
+
     def put(self, place: int, stage: Stage | None) -> None:
         """Put a stage in its place; None removes it. The place decides the order: see `RULES`."""
-        stages = dict(self._stages)
         if stage is None:
-            stages.pop(place, None)
+            self._stages.pop(place, None)
         else:
-            stages[place] = stage
-        self._install(stages)
+            self._stages[place] = stage
+        self._install()
 
     def remove(self, place: int, stage: Stage) -> None:
         """Remove a stage from its place, unless another one is there."""
         if self._stages.get(place) == stage:
             self.put(place, None)
 
-    def _install(self, stages: dict[int, Stage]) -> None:
-        self._stages = stages
-        proceed: Proceed = self._answer
-        for _, each in sorted(stages.items(), reverse=True):
-            proceed = _around(each, proceed)
-        self._cluster.intercept(_entry(proceed) if stages else None)
+    def _install(self) -> None:
+        while True:
+            stages = dict(self._stages)
+            proceed: Proceed = self._answer
+            for _, each in sorted(stages.items(), reverse=True):
+                proceed = _around(each, proceed)
+            self._cluster.intercept(_entry(proceed) if stages else None)
+            if stages == self._stages:  # else another thread put a stage meanwhile
+                return
 
 
 def _answer(call: Call) -> Any:

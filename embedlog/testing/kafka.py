@@ -14,22 +14,24 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from embedlog.cluster.cluster import Cluster
+from embedlog.testing import opening
 from embedlog.testing.interception import Stages
 from embedlog.testing.shape import Shape
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from _typeshed import StrPath
+
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.new_topics import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.producer.producer import Producer
+    from embedlog.cluster.cluster import Cluster
     from embedlog.cluster.faults.network import ClusterNetwork
     from embedlog.cluster.handles.broker_node import BrokerNode
     from embedlog.cluster.handles.cluster_controller import ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener
-    from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener
     from embedlog.testing.control.door import ControlDoor
@@ -37,8 +39,17 @@ if TYPE_CHECKING:
     from embedlog.testing.faults.hold import Hold
     from embedlog.testing.faults.options import FaultOptions, TriggerOptions
     from embedlog.testing.faults.rule import FaultRule
+    from embedlog.testing.inspection.connections import ConnectionValue
+    from embedlog.testing.inspection.group_values import GroupValue
+    from embedlog.testing.inspection.partition import Partition
     from embedlog.testing.leaks import Leak, LeakWatch
+    from embedlog.testing.on_demand.desk import Desk
+    from embedlog.testing.on_demand.group import Group
+    from embedlog.testing.on_demand.transaction import Transaction
+    from embedlog.testing.on_demand.transactions import Transactions
     from embedlog.testing.registry.registry import Registry
+    from embedlog.testing.snapshots.snapshot import Snapshot
+    from embedlog.testing.time.kafka_clock import KafkaClock
     from embedlog.testing.timeline.recording import Recording
     from embedlog.testing.topics.logs import Logs
     from embedlog.testing.topics.matching import rec
@@ -46,6 +57,7 @@ if TYPE_CHECKING:
     from embedlog.testing.topics.topic import Topic
     from embedlog.testing.toxics.toxic import Toxic
     from embedlog.testing.toxics.toxics import Toxics
+    from embedlog.testing.waits.waits import Waits
 
 T = TypeVar("T")
 Provider = Callable[[], Iterable[tuple[str, str]]]
@@ -63,6 +75,7 @@ class Kafka:
         self,
         shape: Shape | None = None,
         *,
+        saved: Snapshot | None = None,
         runtime: Runtime | None = None,
         cluster: Cluster | None = None,
         listener: BrokerListener | ClusterListener | None = None,
@@ -70,28 +83,28 @@ class Kafka:
     ) -> None:
         """Open a cluster of this shape, or of the shape that the arguments give: see `Shape`.
 
-        `runtime` replaces clock, files, threads and randomness: see `simulate`. `cluster` is one
-        that is open already, and `listener` is its listener if it has one.
+        `saved` is the state to begin with; then the shape is its own. `runtime` replaces clock,
+        files, threads and randomness: see `simulate`. An open `cluster` may be given, with its
+        `listener` if it has one.
         """
         self.shape = Shape.of(**given) if shape is None else shape
-        self.cluster = cluster or Cluster(
-            self.shape.path,
-            self.shape.settings(),
-            brokers=self.shape.brokers,
-            racks=self.shape.racks,
-            cluster_id=self.shape.cluster_id,
-            is_embedded=True,
-            runtime=runtime,
-        )
-        """The cluster, for everything that this object does not offer itself."""
+        self._origin = saved
+        if saved is None:
+            self.cluster = cluster or opening.open_cluster(self.shape, runtime=runtime)
+        else:
+            from embedlog.testing.snapshots.restoring import opened
+
+            self.shape = saved.shape
+            self.cluster = opened(saved)
+        """The cluster, for everything that this object does not offer itself. `restore` and `reset`
+        replace it."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
-        self._toxics: Toxics | None = None
         self._listener = listener
         self.recording: Recording | None = None
         """The present recording of what happens: see `record`."""
         self._control: ControlDoor | None = None
-        self._ends.callback(self.cluster.close)
+        self._ends.callback(self._close_cluster)
         self._clients: list[Callable[[], object]] = []
         """The ends of the clients that were made for the test."""
         self._ends.callback(self.close_clients)
@@ -105,20 +118,24 @@ class Kafka:
                 from embedlog.testing import personas
 
                 personas.named(self.shape.persona).assume(self.cluster, self._stages)
-            self._create_topics()
+            if self.shape.clock != "real":
+                self.clock.begin()
+            if saved is None:
+                opening.create_topics(self.cluster, self.shape)
+            elif saved.registry is not None:
+                self.registry.restore(saved.registry)
         except BaseException:
             self.close()
             raise
 
-    def _create_topics(self) -> None:
-        for name in self.shape.topics:
-            self.create_shaped_topic(name)
-
     def create_shaped_topic(self, name: str) -> CreatedTopic:
         """Create a topic of the shape, or create it again after it was deleted."""
-        given = self.shape.topics[name]
-        arguments = dict(given) if isinstance(given, Mapping) else {"partitions": given}
-        return self.create_topic(name, **arguments)
+        return opening.create_topic(self.cluster, self.shape, name)
+
+    @property
+    def stages(self) -> Stages:
+        """The parts of the test kit between requests and brokers."""
+        return self._stages
 
     # Addresses and clients
 
@@ -324,14 +341,17 @@ class Kafka:
         Raises:
             ConfigError: a property is unknown or has an impossible value, or nothing would happen.
         """
-        from embedlog.testing.toxics.toxics import Toxics
-
-        if self._toxics is None:
-            self._toxics = Toxics(self.cluster.runtime.scheduler, self.cluster.wrap_sockets)
-            self._ends.callback(self._toxics.close)
         made = self._toxics.add(**given)
         if cut:
             self.cut_connections()
+        return made
+
+    @cached_property
+    def _toxics(self) -> Toxics:
+        from embedlog.testing.toxics.toxics import Toxics
+
+        made = Toxics(self)
+        self._ends.callback(made.close)
         return made
 
     def cut_connections(self) -> None:
@@ -410,9 +430,9 @@ class Kafka:
         """All brokers by number, running or not."""
         return self.cluster.brokers
 
-    def partition(self, topic: str, partition: int) -> ClusterPartition:
-        """Return a partition: its leader, its replicas and their moves."""
-        return self.cluster.partition(topic, partition)
+    def partition(self, topic: str, partition: int) -> Partition:
+        """Return a partition: its leader, its offsets and producers, its replicas and moves."""
+        return self._desk.partition(topic, partition)
 
     @property
     def network(self) -> ClusterNetwork:
@@ -426,9 +446,56 @@ class Kafka:
 
     # Groups and transactions
 
+    def group(self, group_id: str) -> Group:
+        """Return a group, to look at it and to change it; it need not exist."""
+        return self._desk.group(group_id)
+
+    def groups(self) -> list[GroupValue]:
+        """Return all groups as they are now, sorted."""
+        return self._desk.groups()
+
+    def transaction(self, transactional_id: str) -> Transaction:
+        """Return a transactional id, to look at it and to end its transaction."""
+        return self._desk.transaction(transactional_id)
+
+    @property
+    def transactions(self) -> Transactions:
+        """All transactional ids: `transactions()` lists them, `transactions.hold` stops one."""
+        return self._desk.transactions
+
+    def connections(self) -> list[ConnectionValue]:
+        """Return the open connections of clients over sockets, the oldest first."""
+        return self._desk.connections()
+
+    @cached_property
+    def _desk(self) -> Desk:
+        from embedlog.testing.on_demand.desk import Desk
+
+        desk = Desk(self.cluster, self._stages)
+        self._ends.callback(desk.transactions.release_all)
+        return desk
+
     # Waits
 
+    @cached_property
+    def wait(self) -> Waits:
+        """Waits for a state of the cluster: `wait.group("g", members=2)`, `wait.lag("g")`, ..."""
+        from embedlog.testing.waits.waits import Waits
+
+        return Waits(self._desk.brokers, self._stages)
+
     # Time
+
+    @cached_property
+    def clock(self) -> KafkaClock:
+        """The cluster's time and its timers; jumps, with clock="manual" or "auto"."""
+        from embedlog.testing.time.kafka_clock import KafkaClock
+
+        return KafkaClock(self)
+
+    def maintain(self) -> int:
+        """Do all periodic work now: retention, compaction, expiry. See `Cluster.maintain`."""
+        return self.cluster.maintain()
 
     # What happened
 
@@ -436,11 +503,6 @@ class Kafka:
         """Record every request, rebalance, election and fence from now on: see `Recording`.
 
         `frames`: keep the bytes too, for a capture file. A second recording ends the first.
-
-        >>> with Kafka() as kafka, kafka.record() as log:
-        ...     _ = kafka.create_topic("t", 1)
-        ...     [event.kind for event in log if event.kind != "request"]
-        ['topic']
         """
         from embedlog.testing.timeline.recording import Recording
 
@@ -451,6 +513,77 @@ class Kafka:
         return self.recording
 
     # Saved states
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state, for `restore`, `Kafka(saved=...)` and `Snapshot.save`."""
+        from embedlog.testing.snapshots.snapshot import take
+
+        saved = take(self)
+        if "registry" in vars(self):
+            saved.registry = self.registry.snapshot()
+        return saved
+
+    def restore(self, saved: Snapshot) -> None:
+        """Bring a state back, and the clock with it. See `embedlog.testing.snapshots.restoring`."""
+        from embedlog.testing.snapshots.restoring import restore
+
+        restore(self, saved)
+        if saved.registry is not None:
+            self.registry.restore(saved.registry)
+
+    def reset(self) -> None:
+        """Bring back the state right after this object was made."""
+        from embedlog.testing.snapshots.restoring import reset
+
+        reset(self, self._origin)
+
+    def fork(self) -> Kafka:
+        """Return a second cluster with the present state; the caller closes it.
+
+        It has its own addresses, and either of the two changes without the other.
+        """
+        return Kafka(saved=self.snapshot())
+
+    @classmethod
+    def load(cls, path: StrPath, **given: Any) -> Kafka:
+        """Open a copy of the state in a directory, such as one of `Snapshot.save`: see `Shape`."""
+        from embedlog.testing.snapshots.snapshot import Snapshot
+
+        return cls(saved=Snapshot.read(path, Shape.of(**given)))
+
+    def save(self, path: StrPath) -> str:
+        """Write the state into a new directory, for `embedlog serve --data`: see `Snapshot.save`.
+
+        Return its path. A cluster on disk returns the path that it has already.
+        """
+        from embedlog.testing.snapshots.snapshot import save_state
+
+        return save_state(self, path)
+
+    def replace_cluster(self, opened: Callable[[], Cluster]) -> None:
+        """Close the cluster; continue with another one at the same addresses.
+
+        `opened` returns the other one, and is called while the present one still serves. Clients,
+        handles and listeners that were made before raise ClosedError from here on.
+        """
+        cluster = opened()
+        clock: KafkaClock | None = vars(self).get("clock")
+        if clock is not None:
+            clock.end()
+        ports, former = opening.ports_of(self.cluster), self.cluster
+        self.cluster = cluster
+        for part in ("_desk", "_logs", "wait"):
+            vars(self).pop(part, None)  # made for the former cluster
+        former.close()
+        self._stages.move(cluster)
+        if "faults" in vars(self):
+            self.faults.move(cluster)
+        if "_toxics" in vars(self):
+            self._toxics.install()
+        if clock is not None:
+            clock.begin()
+        if self._listener is not None:
+            self._listener = cluster.listen("127.0.0.1", ports)
 
     # Schema registry
 
@@ -548,6 +681,11 @@ class Kafka:
         self._ends.close()
         if faults is not None:
             faults.close()
+
+    def _close_cluster(self) -> None:
+        if "clock" in vars(self):
+            self.clock.end()
+        self.cluster.close()
 
     def __enter__(self) -> Self:
         return self

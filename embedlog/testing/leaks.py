@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from embedlog.errors import ConfigError, EmbedlogError
 from embedlog.runtime.pending import Pending
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 
 if TYPE_CHECKING:
     from logging import Handler, LogRecord
@@ -78,7 +78,7 @@ class LeakWatch:
         }
         for kind in kinds:
             if kind not in finders:
-                raise ConfigError(f"leaks of kind {kind!r} are unknown; {nearest(kind, finders)}")
+                raise ConfigError(f"leaks of kind {kind!r} are unknown; {hint(kind, finders)}")
         return [Leak(kind, text) for kind in kinds or finders for text in finders[kind]()]
 
     def end(self) -> None:
@@ -104,7 +104,7 @@ def _lasting(before: set[Thread]) -> list[Thread]:
 _handlers: list[Handler] = []
 """The handler of all watches, while there is one."""
 _listeners: list[list[str]] = []
-"""The errors of each watch. Lists are told apart by identity: several may be equal."""
+"""The errors of each watch. Identity tells lists apart: several may be equal."""
 
 
 def _listen(errors: list[str]) -> None:

@@ -28,7 +28,7 @@ class RemoteKafka(_Base):
     ...     remote.broker(1).is_running, kafka.broker(1).is_running
     (False, False)
 
-    The door tells which calls there are, so they are those of its version. Answers that are objects
+    The door lists its calls, so a client fits every version of it. Answers that are objects
     have their fields as attributes and as keys.
     """
 

@@ -47,10 +47,10 @@ class Shape:
         known = [each.name for each in fields(cls)]
         for name, value in given.items():
             if name not in known:
-                from embedlog.testing.names import nearest
+                from embedlog.testing.names import hint
 
-                hint = nearest(name, known)
-                raise ConfigError(f"{name}={value!r}: a cluster has no such property; {hint}")
+                near = hint(name, known)
+                raise ConfigError(f"{name}={value!r}: a cluster has no such property; {near}")
         made = cls(**given)
         if made.clock not in _CLOCKS:
             raise ConfigError(f"clock={made.clock!r}: expected one of {', '.join(_CLOCKS)}")

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|transactions|groups ...]`."""
+"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|transactions|testkit ...]`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ NAMES = (
     "faults",
     "spark",
     "scale",
+    "testkit",
 )
 
 if __name__ == "__main__":

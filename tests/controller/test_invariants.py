@@ -21,6 +21,7 @@ from embedlog.controller.metadata import (
 )
 from embedlog.errors import KafkaError
 from tests.controller.metadata_state import Opened, plain
+from tests.support import sizes
 
 NODES = (1, 2, 3, 4)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -148,7 +149,7 @@ def check_change(before: PartitionImage, after: PartitionImage, *, is_told: bool
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_eligible", [True, False])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sizes.size(40, full=100), deadline=None)
 @given(st.data())
 def test_whatever_happens(with_eligible: bool, data: st.DataObject) -> None:
     opened = Opened(node_ids=NODES)

@@ -35,7 +35,7 @@ OFFSETS = "__consumer_offsets"
 CI_COUNT = 1
 """Number of operations in a row; the last meets the fault."""
 SOAK_COUNT = 2
-CALL_STEP = size(4, full=1)
+CALL_STEP = size(6, full=1)
 """For a change every fourth file call fails; which ones differs with each way to fail."""
 
 SYNCS = frozenset(("sync", "sync_directory"))

@@ -61,7 +61,7 @@ Workload = tuple[str, tuple[str, ...]]
 Tried = tuple[Report, "array[int]"]
 """The report of a workload, and the digests of the images that were checked."""
 
-CI_COUNT = size(7_000, full=20_000)
+CI_COUNT = size(4_000, full=20_000)
 SOAK_COUNT = 10_000_000
 PAIR_STEP = size(4, full=1)
 """For a change every fourth pair of operations is tried; each is first and second several times."""

@@ -44,7 +44,7 @@ from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
 from tests.support.sizes import size
 
-CI_COUNT = size(4, full=30)
+CI_COUNT = size(2, full=30)
 SOAK_COUNT = 2_000
 
 PARTITIONS = 3

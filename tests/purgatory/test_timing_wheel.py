@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from embedlog.purgatory.timing_wheel import GHOSTS_KEPT, TimerTask, TimingWheel
+from tests.support import sizes
 
 
 class Task(TimerTask):
@@ -181,7 +182,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.size(60, full=150), deadline=None)
 @given(
     start_ms=st.integers(0, 1 << 40),
     tick_ms=st.sampled_from([1, 1, 1, 3, 10]),

@@ -15,6 +15,7 @@ from embedlog.replication.fetch_session import FetchPartition
 from embedlog.replication.partition import Partition
 from tests.golden.batches import simple
 from tests.replication.conftest import Rig
+from tests.support import sizes
 from wire.schemas import fetch
 
 MakeRig = Callable[..., Rig]
@@ -76,7 +77,7 @@ ASKED = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @settings(
-    max_examples=300,
+    max_examples=sizes.size(120, full=300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

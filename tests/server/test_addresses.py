@@ -13,12 +13,14 @@ import pytest
 import embedlog
 from embedlog import errors
 from embedlog.broker.context import RequestContext
+from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError, error_for
 from embedlog.runtime.pending import Pending
 from embedlog.server.addresses import BrokerListener, limits_from, listen
 from embedlog.server.advertising import address_of
 from embedlog.server.service import BrokerService
+from embedlog.testing import sim_runtime
 from tests.server.wire_client import (
     WireClient,
     api_versions_frame,
@@ -330,6 +332,7 @@ class StubBroker:
     def __init__(self) -> None:
         self.answer: Any = FindCoordinatorResponse(error_message="fine")
         self.config = BrokerConfig()
+        self.parked = ParkedFetches(sim_runtime())
         self.contexts: list[tuple[str, str]] = []
 
     def handle(self, context: RequestContext, request: Any) -> Any:

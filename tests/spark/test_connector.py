@@ -17,6 +17,7 @@ import pytest
 from embedlog.common import TopicPartition
 from embedlog.spark import errors
 from tests.spark.logs import FIRST_MS, add, add_transaction, filled
+from tests.support.sizes import part
 from tests.support.tools import need_jars, read_from_jar
 
 pytestmark = pytest.mark.slow
@@ -195,7 +196,7 @@ def _rows(frame: Any) -> list[str]:
     return sorted(repr(row.asDict(recursive=True)) for row in frame.collect())
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", part(QUERIES, 3))
 def test_the_same_query_gives_the_same_rows(spark: Any, served: Served, name: str) -> None:
     options, query = QUERIES[name]
     ours, theirs = (query(served.batch(spark, each, **options)) for each in FORMATS)
@@ -319,7 +320,7 @@ WRONG_BATCHES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_BATCHES)
+@pytest.mark.parametrize("name", part(WRONG_BATCHES, 3))
 def test_what_the_connector_refuses_is_refused_in_its_words(
     spark: Any, served: Served, name: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from embedlog.runtime.lock_order import held_here
 from embedlog.storage.log.log import Log
 from tests.storage.logs import NOW, append, append_marker, batch, check, new_log, values
+from tests.support.sizes import size
 
 ROOTS = ("/embedlog/storage/", "/embedlog/runtime/", "/embedlog/testing/sim_files")
 
@@ -78,7 +79,7 @@ SETTINGS: list[dict[str, object]] = [{}, {"segment_bytes": 200}, {"durability": 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("step", [41, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [41, pytest.param(size(19, full=7), marks=pytest.mark.slow)])
 def test_an_append_is_done_or_not_done(settings: dict[str, object], step: int) -> None:
     def prepare() -> Log:
         log = new_log(index_interval_bytes=0, **settings)

@@ -14,6 +14,8 @@ import pytest
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.testing import Kafka, KafkaTestCase, LeakWarning, with_kafka
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_decorated_function_gets_a_cluster_and_closes_it() -> None:
     kept: list[Kafka] = []

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
+    from embedlog.coordinator.shard_context import Pinned
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
@@ -53,6 +54,8 @@ class GroupCoordinator:
         self._scheduler = runtime.scheduler
         self._metadata = metadata
         self._timers: list[Timer] = []
+        self.pinned: dict[str, Pinned] = {}
+        """Group -> the assignment of a test, in place of the server-side assignors."""
         self.world = CoordinatorWorld(
             runtime,
             config,
@@ -60,6 +63,7 @@ class GroupCoordinator:
             timer=self._make_timer(),
             join_purgatory=DelayedOperationPurgatory("Rebalance", self._make_timer()),
             heartbeat_purgatory=DelayedOperationPurgatory("Heartbeat", self._make_timer()),
+            pinned=self.pinned,
         )
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             self.world,
@@ -130,6 +134,26 @@ class GroupCoordinator:
         """Delete expired offsets now, without waiting for the check interval."""
         self._catch_up()
         self.runtime.write_all(lambda shard: shard.expire())
+
+    def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> int | None:
+        """Restart the time limits of the chosen members, as heartbeats do; see `GroupShard`.
+
+        Return the shortest of their session time-outs; None if no member was chosen. Shards that
+        are not loaded have no timers.
+        """
+        kept = [
+            shard.context.write(lambda shard: Result((), shard.keep_alive(is_alive)))
+            for shard in self.runtime.loaded()
+        ]
+        found = [each.result() for each in kept if each.done() and each.error() is None]
+        return min((each for each in found if each is not None), default=None)
+
+    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> list[Pending[int]]:
+        """End the sessions of the chosen members now; the results add up to their number."""
+        return [
+            shard.context.write(lambda shard: Result((), shard.expire_sessions(is_chosen)))
+            for shard in self.runtime.loaded()
+        ]
 
     # Metadata
 

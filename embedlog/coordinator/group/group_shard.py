@@ -11,6 +11,7 @@ record type the part for a record. The part for consumer groups is made with the
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.offsets.store import OffsetStore
@@ -111,6 +112,38 @@ class GroupShard:
         if request.member_epoch == JOIN_EPOCH:
             self._check_room(request.group_id)
         return self.consumer.heartbeats.heartbeat(client, request, version)
+
+    def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> int | None:
+        """Restart the time limits of the chosen members; return the shortest of their sessions.
+
+        `is_alive` gets the group, the member and the session time-out. None: no member was chosen.
+        """
+        kept: list[int] = []
+        for group_id, group in self.groups.items():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.by_id.values():
+                    if is_alive(group_id, member.member_id, member.session_timeout_ms):
+                        kept.append(member.session_timeout_ms)
+                        member.keep_alive()
+        if self._consumer is not None:
+            kept += self._consumer.keep_alive(is_alive)
+        return min(kept, default=None)
+
+    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
+        """End the sessions of the chosen members now; return the number of sessions.
+
+        `is_chosen` gets the group and the member.
+        """
+        count = 0
+        for group_id, group in self.groups.items():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.by_id.values():
+                    if member.session is not None and is_chosen(group_id, member.member_id):
+                        count += 1
+                        member.session.expire()
+        if self._consumer is not None:
+            count += self._consumer.expire_sessions(is_chosen)
+        return count
 
     def _check_room(self, group_id: str) -> None:
         """Raise PolicyViolation for a new group if the broker has its maximum number of groups."""

@@ -111,6 +111,13 @@ class TransactionCoordinator:
         self.runtime.write_all(TransactionShard.abort_timed_out)
         self.runtime.write_all(TransactionShard.expire)
 
+    def abort_open(self, is_chosen: Callable[[str], bool]) -> list[Pending[list[str]]]:
+        """Abort the chosen open transactions now, as a time-out does.
+
+        Each result has the ids of some of them.
+        """
+        return self.runtime.write_all(lambda shard: shard.abort_open(is_chosen))
+
     def close(self) -> None:
         """Close; the next start resumes decided transactions."""
         self._markers.close()

@@ -243,6 +243,21 @@ class TransactionShard:
 
         return self._transit_all(targets, then=decided)
 
+    def abort_open(self, is_chosen: Callable[[str], bool]) -> Result[list[str]]:
+        """Fence and abort open transactions as if their time-outs had ended; return their ids.
+
+        `is_chosen` gets the transactional id.
+        """
+        now_ms, version = self.context.wall_ms(), self.transaction_version()
+        targets = [
+            each.fenced(now_ms=now_ms, transaction_version=version)
+            for each in self.transactions.values()
+            if each.state == states.ONGOING
+            and self.is_settled(each.transactional_id)
+            and is_chosen(each.transactional_id)
+        ]
+        return self._transit_all(targets, [each.transactional_id for each in targets])
+
     def _abort_others(self) -> None:
         """Repeat `_abort_some` while it leaves overdue transactions. Requires: no lock.
 

@@ -102,6 +102,14 @@ class LogTasks:
             **{name: [_NEVER, interval] for name, interval in _AFTER_CHANGES.items()},
         }
 
+    def due_times(self) -> dict[str, int]:
+        """Return the monotonic time of each piece of work that is due some time, by its name."""
+        return {
+            name.strip("_").replace("_", " "): task[0]
+            for name, task in self._due.items()
+            if task[0] != _NEVER
+        }
+
     def stop(self) -> None:
         """Stop using the files. Requires: the caller holds no lock that the work takes."""
         self._is_stopped = True

@@ -50,7 +50,7 @@ def _finish(log: Log) -> None:
         log.durability.flush()
     log.epochs.save()
     active = log.segments[-1]
-    is_soon_read = _is_soon_read(log)
+    is_soon_read = may_be_read_soon(log)
     path = f"{log.directory}/{paths.LEADER_EPOCHS}"
     # Kafka believes this file without a look at the batches, so an older one must not stay.
     if log.epochs.is_dirty and not (is_soon_read and log.files.stat(path) is None):
@@ -66,7 +66,7 @@ def _finish(log: Log) -> None:
     remove_stale_snapshots(log.files, log.directory, log.segments)
 
 
-def _is_soon_read(log: Log) -> bool:
+def may_be_read_soon(log: Log) -> bool:
     """Whether the next opening can find indexes, epochs and producers in a few batches.
 
     The log has no others and begins at 0. False if an earlier close has left files: they must be

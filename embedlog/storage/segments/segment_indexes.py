@@ -86,6 +86,11 @@ class SegmentIndexes:
         self._file.write_sidecar(paths.OFFSET_INDEX, offset_index.encode())
         self._file.write_sidecar(paths.TIME_INDEX, time_index.encode())
 
+    def encoded(self) -> tuple[bytes, bytes] | None:
+        """Return the contents of both index files; None if the stored files need no change."""
+        pair = self._pair
+        return None if pair is None else (pair[0].encode(), pair[1].encode())
+
     # Looking up. No lock
 
     def remember(self, offset: int, position: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from embedlog.errors import ConfigError
 from embedlog.testing.clients.kinds import KINDS, ClientKind
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 
 _BY_NAME = {name: kind for kind in KINDS for name in (kind.name, *kind.aliases)}
 _NEW_GROUPS = ("group.protocol", "group_protocol")
@@ -35,11 +35,11 @@ def client_config(
     """
     known = _BY_NAME.get(kind)
     if known is None:
-        raise ConfigError(f"client {kind!r} is unknown; {nearest(kind, _BY_NAME)}")
+        raise ConfigError(f"client {kind!r} is unknown; {hint(kind, _BY_NAME)}")
     if role is None and group_id is not None:
         role = "consumer"
     if role is not None and role not in known.roles:
-        raise ConfigError(f"role {role!r} is unknown; {nearest(role, known.roles)}")
+        raise ConfigError(f"role {role!r} is unknown; {hint(role, known.roles)}")
     if group_id is not None and role != "consumer":
         raise ConfigError(f"group_id={group_id!r} is for a consumer, and the role is {role!r}")
     made = _defaults(known, addresses, role)

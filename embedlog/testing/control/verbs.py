@@ -161,7 +161,7 @@ class Verb:
 
     @property
     def parameters(self) -> list[Parameter]:
-        """All parameters: first those of the noun."""
+        """All parameters, the noun's first."""
         return [*self.noun.parameters, *self.own]
 
     def call(self, kafka: Any, given: Mapping[str, Any], kept: Kept) -> Any:

@@ -48,6 +48,12 @@ class Faults(Presets):
         self._count = 0
         self._is_closed = False
 
+    def move(self, cluster: Cluster) -> None:
+        """Go on at another cluster, which replaces the present one. Requests that wait break."""
+        self._cluster = cluster
+        self.scheduler = cluster.runtime.scheduler
+        self._waiting.move(cluster.runtime)
+
     # Rules
 
     def add(self, *apis: str, **given: Unpack[FaultOptions]) -> FaultRule:

@@ -185,16 +185,26 @@ class Waiting:
                 heappop(self._delayed)
             held.release()
 
+    def move(self, runtime: Runtime) -> None:
+        """Go on with another runtime. Break the connections of all waiting requests."""
+        self._break_all("the cluster was replaced by another one")
+        self._clock = runtime.clock
+        self._scheduler = runtime.scheduler
+
     def close(self) -> None:
         """Break the connections of all waiting requests; nothing waits from here on."""
+        self._is_over = True
+        self._break_all("the test kit's rules ended")
+
+    def _break_all(self, reason: str) -> None:
         with self._lock:
-            self._is_over = True
             left = list(self._held)
             self._delayed.clear()
-        if self._is_duty:
+            was_duty, self._is_duty = self._is_duty, False
+        if was_duty:
             self._scheduler.remove(self)
         for each in left:
-            each.cut("the test kit's rules ended")
+            each.cut(reason)
 
     def _forget(self, held: HeldRequest) -> None:
         with self._lock:

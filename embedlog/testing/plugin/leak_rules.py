@@ -7,7 +7,7 @@ from typing import Any
 
 from embedlog.errors import ConfigError
 from embedlog.testing.leaks import KINDS, Leak
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 
 _ACTIONS = ("off", "warn", "fail")
 DEFAULTS = {
@@ -34,10 +34,10 @@ def leak_rules(*given: Any) -> dict[str, str]:
     for each in given:
         for kind, action in _pairs(each):
             if action not in _ACTIONS:
-                hint = nearest(action, _ACTIONS)
-                raise ConfigError(f"leaks {kind or 'of all kinds'}: {action!r} is unknown; {hint}")
+                near = hint(action, _ACTIONS)
+                raise ConfigError(f"leaks {kind or 'of all kinds'}: {action!r} is unknown; {near}")
             if kind and kind not in KINDS:
-                raise ConfigError(f"leaks: kind {kind!r} is unknown; {nearest(kind, KINDS)}")
+                raise ConfigError(f"leaks: kind {kind!r} is unknown; {hint(kind, KINDS)}")
             rules.update(dict.fromkeys([kind] if kind else KINDS, action))
     return rules
 

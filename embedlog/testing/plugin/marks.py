@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embedlog.errors import ConfigError
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 from embedlog.testing.plugin.environment import variables
 from embedlog.testing.plugin.leak_rules import leak_rules
 from embedlog.testing.shape import Shape
@@ -62,8 +62,8 @@ def _arguments(mark: pytest.Mark, marker: str) -> dict[str, Any]:
     known = (*_SHAPE, *_OWN)
     for name, value in mark.kwargs.items():
         if name not in known:
-            hint = nearest(name, known)
-            raise ConfigError(f"@pytest.mark.{marker}({name}={value!r}): no such argument; {hint}")
+            near = hint(name, known)
+            raise ConfigError(f"@pytest.mark.{marker}({name}={value!r}): no such argument; {near}")
         if name in _JOINED and not isinstance(value, Mapping):
             raise ConfigError(f"@pytest.mark.{marker}({name}={value!r}): expected a dict")
     return dict(mark.kwargs)

@@ -15,7 +15,7 @@ from embedlog.errors import ConfigError, EmbedlogError, KafkaError, TopicAlready
 from embedlog.runtime.randomness import Random
 from embedlog.testing.clients.config import client_config
 from embedlog.testing.kafka import Kafka
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin
@@ -177,7 +177,7 @@ class RealKafka:
         if hasattr(Kafka, name):
             pytest.skip(f"needs the fake: kafka.{name}")
         known = [each for each in dir(Kafka) if not each.startswith("_")]
-        raise AttributeError(f"Kafka has no attribute {name!r}; {nearest(name, known)}")
+        raise AttributeError(f"Kafka has no attribute {name!r}; {hint(name, known)}")
 
     # Life
 

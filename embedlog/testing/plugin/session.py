@@ -11,7 +11,7 @@ from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ConfigError
 from embedlog.runtime.environment import set_for_now
 from embedlog.testing.kafka import Kafka
-from embedlog.testing.names import nearest
+from embedlog.testing.names import hint
 from embedlog.testing.plugin.active import activate
 from embedlog.testing.plugin.environment import variables
 from embedlog.testing.plugin.fresh import checked, led_by, real_address
@@ -99,7 +99,7 @@ def _port_of(given: str) -> int:
     """Return the port of `run:PORT`, or 0 for a free one."""
     name, _, port = given.partition(":")
     if name not in _STARTS:
-        raise pytest.UsageError(f"embedlog_start = {given}: unknown; {nearest(name, _STARTS)}")
+        raise pytest.UsageError(f"embedlog_start = {given}: unknown; {hint(name, _STARTS)}")
     if not port and ":" not in given:
         return 0
     if name != "run" or not port.isdecimal() or not 0 < int(port) < 1 << 16:

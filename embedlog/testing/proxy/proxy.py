@@ -104,7 +104,7 @@ class Proxy:
         from embedlog.testing.toxics.toxics import Toxics
 
         if self._toxics is None:
-            self._toxics = Toxics(self.runtime.scheduler, self.wrap_sockets)
+            self._toxics = Toxics(self)
             self._ends.callback(self._toxics.close)
         made = self._toxics.add(**given)
         if cut:
@@ -116,7 +116,12 @@ class Proxy:
         for each in list(self._gateways.values()):
             each.cut()
 
-    # What the parts of the test kit use, as a cluster has it
+    # What the parts of the test kit use, as a `Kafka` and its cluster have it
+
+    @property
+    def cluster(self) -> Proxy:
+        """The proxy itself, which stands for the cluster behind it."""
+        return self
 
     def intercept(self, interceptor: Interceptor | None) -> None:
         """See `Cluster.intercept`."""

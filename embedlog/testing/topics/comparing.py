@@ -130,7 +130,7 @@ def aligned(
 ) -> list[tuple[Expected | None, LogRecord | None]]:
     """Return both lists side by side, with the most matches that the order allows.
 
-    What stands beside None has no counterpart; a pair that differs was written differently.
+    An entry beside None has no counterpart; the two of a pair may differ.
     """
     rows, columns = len(expected), len(found)
     best = [[0] * (columns + 1) for _ in range(rows + 1)]

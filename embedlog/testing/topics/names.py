@@ -1,4 +1,4 @@
-"""Refusing a name that does not exist, with the nearest one that does."""
+"""Refusing a name that does not exist: the error has the nearest known one."""
 
 from __future__ import annotations
 

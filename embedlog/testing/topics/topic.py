@@ -275,9 +275,9 @@ class Topic(Comparable):
     ) -> int:
         """Write `count` records that the seed alone decides; return `count`.
 
-        Values are text of `value_size` characters; with `key_count` each has one of so many keys.
-        Timestamps begin at `start` (now) and grow by `interval_ms`. `make(number)` returns a value
-        or a `rec` in place of them.
+        Values are text of `value_size` characters. With `key_count` the records share that number
+        of keys. Timestamps begin at `start` (now) and grow by `interval_ms`. `make(number)` returns
+        a value or a `rec` in place of them.
 
         >>> with Kafka(topics={"t": 1}) as kafka:
         ...     kafka.topic("t").fill(1000, seed=1), len(kafka.topic("t"))

@@ -13,6 +13,7 @@ from embedlog.client.consumer.completed_fetch import CompletedFetch
 from embedlog.client.consumer.subscription_state import PartitionState
 from embedlog.client.errors import RecordUnreadable
 from embedlog.common import TopicPartition
+from tests.support import sizes
 from wire.records import RecordBatch, build_batch, iter_batches, tuples
 from wire.records.control import control_key
 from wire.records.known import KNOWN
@@ -65,7 +66,7 @@ def written(data: bytes, offset: int) -> list[tuple[int, int, Any]]:
     st.integers(0, 25),
     st.lists(st.integers(1, 70), min_size=1),
 )
-@settings(max_examples=200)
+@settings(max_examples=sizes.size(80, full=200))
 def test_it_is_handed_out_as_written_however_it_is_taken(
     many: bool, batches: list[tuple[str, int, int]], offset: int, counts: list[int]
 ) -> None:

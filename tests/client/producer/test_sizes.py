@@ -14,6 +14,7 @@ from embedlog.client.producer.sizes import (
     record_size,
     size_upper_bound,
 )
+from tests.support import sizes
 from wire.records import build_batch
 
 LENGTHS = st.sampled_from([0, 1, 55, 56, 57, 58, 63, 64, 100, 8191, 8192])
@@ -31,7 +32,7 @@ def _written(records: list[Any]) -> int:
 
 @pytest.mark.slow
 @given(st.lists(RECORDS, min_size=1, max_size=80), st.integers(0, 80))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.size(60, full=150), deadline=None)
 def test_the_exact_size_is_what_is_written(records: list[Any], start: int) -> None:
     start %= len(records)
     keys, values, deltas, headers = map(list, zip(*records, strict=True))

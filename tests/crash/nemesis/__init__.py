@@ -20,10 +20,11 @@ import tempfile
 from pathlib import Path
 
 from tests.crash.report import Options, Report
+from tests.support.sizes import size
 
 CI_COUNT = 3
 SOAK_COUNT = 50
-CI_S, SOAK_S = 30.0, 60.0
+CI_S, SOAK_S = float(size(15, full=30)), 60.0
 """Length of the time with faults."""
 
 

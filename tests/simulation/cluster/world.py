@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from embedlog.cluster.cluster import Cluster
 from embedlog.cluster.faults.network import CONTROLLER
+from embedlog.runtime.outer_call import as_caller
 from embedlog.runtime.pending import Pending
 from embedlog.testing import SimFiles, sim_runtime
 from embedlog.testing.sim_clock import START_WALL_MS
@@ -130,7 +131,14 @@ class ClusterWorld:
         self.runtime.scheduler.run_for(delay_ms)
 
     def run_once(self, _now_ms: int) -> int | None:
-        """Run due events: the world as a duty."""
+        """Run due events: the world as a duty.
+
+        An event is another program's, although a waiting call of this thread may run it.
+        """
+        as_caller(self._run_due)
+        return max(0, self._waiting[0][0] - self.now) if self._waiting else None
+
+    def _run_due(self) -> None:
         self._is_busy = True
         try:
             while self._waiting and self._waiting[0][0] <= self.now:
@@ -138,7 +146,6 @@ class ClusterWorld:
                 self._watch.look()
         finally:
             self._is_busy = False
-        return max(0, self._waiting[0][0] - self.now) if self._waiting else None
 
     def live(self, life: Life, process: int | None = None) -> None:
         """Run a script that only sleeps, until its end or the end of the brokers' process."""

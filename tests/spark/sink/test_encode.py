@@ -18,6 +18,7 @@ from embedlog.spark.sink.encode import encode_batch
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.rows import Spreader, TopicRows, _places, by_topic
+from tests.support import sizes
 from wire.records.batch import RecordBatch
 from wire.records.encode.builder import build_batch
 
@@ -48,7 +49,7 @@ def _built(records: list[tuple], headers: list | None, codec: int) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.size(60, full=150), deadline=None)
 @given(
     st.lists(st.tuples(FIELDS, FIELDS, TIMES), min_size=1, max_size=200), st.sampled_from([0, 4])
 )
@@ -73,7 +74,7 @@ def test_records_with_headers_are_encoded_with_them() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sizes.size(80, full=200), deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=50), st.integers(0, 3))
 def test_hashes_are_those_of_the_clients_partitioner(keys: list[bytes], skipped: int) -> None:
     column = pa.array([b"before"] * skipped + keys, pa.binary()).slice(skipped)

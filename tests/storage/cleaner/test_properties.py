@@ -18,6 +18,7 @@ from tests.storage.cleaner.compaction import (
     stored_batches,
 )
 from tests.storage.logs import append_marker
+from tests.support import sizes
 
 KEYS = ("a", "b", "c", "d", "e")
 RETENTION_MS = 3_600_000
@@ -134,7 +135,7 @@ class Model:
 
 @pytest.mark.slow
 @given(operations)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sizes.size(40, full=100), deadline=None)
 def test_the_last_records_stay_and_nothing_is_invented(script: list[tuple]) -> None:
     model = Model(Compacted())
     for operation in script:

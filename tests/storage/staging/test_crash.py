@@ -11,6 +11,7 @@ from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import append, check
 from tests.storage.staging.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
+from tests.support import sizes
 
 BEFORE = {A: [b"a0"], B: [], C: [b"c0"]}
 AFTER = {A: [b"a0", b"a1", b"a2", b"a3"], B: [b"b1", b"b2"], C: [b"c0", b"c1"]}
@@ -18,7 +19,9 @@ CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_direct
 
 both = pytest.mark.parametrize("smallest", [EVERYTHING, NOTHING], ids=["renamed", "appended"])
 levels = pytest.mark.parametrize("durability", ["os", "fsync"])
-every = pytest.mark.parametrize("step", [19, pytest.param(2, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize(
+    "step", [19, pytest.param(sizes.size(7, full=2), marks=pytest.mark.slow)]
+)
 
 
 class Story:

@@ -14,6 +14,7 @@ from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validator import validate
+from tests.support import sizes
 from wire.records.control import (
     BuiltMarker,
     ControlType,
@@ -68,7 +69,7 @@ def outcome(records: Any, config: LogConfig, origin: int = AppendOrigin.CLIENT) 
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(fields, fields, stamps), min_size=1, max_size=6), configs, st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sizes.size(120, full=300), deadline=None)
 def test_the_validator_treats_both_the_same(
     records: list[tuple[Any, Any, int]], settings: dict[str, Any], has_producer: bool
 ) -> None:
@@ -103,7 +104,7 @@ def marker(timestamp: int, *, is_commit: bool = True) -> BuiltMarker:
 
 
 @given(stamps, configs, st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sizes.size(40, full=100), deadline=None)
 def test_the_validator_treats_a_marker_as_its_bytes(
     timestamp: int, settings: dict[str, Any], is_commit: bool
 ) -> None:

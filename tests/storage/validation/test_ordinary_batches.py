@@ -18,6 +18,7 @@ from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
 from tests.storage.logs import new_log
+from tests.support import sizes
 from wire.records.crc32c import crc32c
 from wire.records.encode.builder import build_batch
 from wire.records.encode.built import BuiltBatch
@@ -101,7 +102,7 @@ def sealed(batch: bytearray) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sizes.size(160, full=400), deadline=None)
 @given(
     deltas=st.lists(st.integers(-70, 70), min_size=1, max_size=6),
     has_keys=st.booleans(),

@@ -48,7 +48,7 @@ def test_a_member_of_the_new_protocol_has_no_heartbeat_interval() -> None:
     ("arguments", "message"),
     [
         (("kafkajz",), "did you mean 'kafkajs'"),
-        (("zzz",), "known are aiokafka"),
+        (("zzz",), "known are 'aiokafka'"),
         (("confluent", "comsumer"), "did you mean 'consumer'"),
     ],
 )

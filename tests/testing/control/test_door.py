@@ -13,6 +13,8 @@ from embedlog.errors import ConfigError
 from embedlog.testing import ControlDoor, Kafka
 from embedlog.testing.control.table import table
 
+pytestmark = pytest.mark.slow
+
 LOCAL = {"Content-Type": "application/json"}
 
 

@@ -8,6 +8,8 @@ from embedlog.testing import Kafka
 from tests.support.kafka import free_port
 from tests.testing.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_test_gets_a_fresh_cluster(project: Project) -> None:
     found = project.run(

@@ -6,6 +6,8 @@ import pytest
 
 from tests.testing.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 OPEN = """
     import embedlog
     import pytest

@@ -6,6 +6,8 @@ import pytest
 
 from tests.testing.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 
 def test_markers_of_module_class_and_function_are_joined(project: Project) -> None:
     found = project.run(

@@ -11,6 +11,8 @@ from embedlog.testing import Kafka
 from tests.support.kafka import real_kafka
 from tests.testing.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 CODE = """
     import pytest
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import embedlog
 from embedlog.errors import ConfigError
 from embedlog.testing import Kafka
 from embedlog.testing.timeline.event import KINDS
@@ -44,7 +45,7 @@ def test_a_rebalance_tells_its_reason() -> None:
     with Kafka(topics={"t": 2}) as kafka, kafka.record() as log:
         first = kafka.consumer(group_id="g", client_id="one", group_protocol="classic")
         first.subscribe(["t"])
-        first.poll(timeout_ms=5_000)
+        _join(first)
         (begun, *_) = [each for each in log.of_kind("rebalance") if "preparing" in each.text]
         assert "adding new member one" in begun.why and "group g" in begun.text
 
@@ -53,7 +54,7 @@ def test_a_rebalance_of_a_new_group_tells_its_reason() -> None:
     with Kafka(topics={"t": 2}) as kafka, kafka.record() as log:
         consumer = kafka.consumer(group_id="g", group_protocol="consumer")
         consumer.subscribe(["t"])
-        consumer.poll(timeout_ms=5_000)
+        _join(consumer)
         (begun, *_) = [each for each in log.of_kind("rebalance") if "rebalances" in each.text]
         assert begun.why.startswith("the subscription of member ")
 
@@ -147,6 +148,14 @@ def test_what_cannot_be_asked_is_refused_with_the_nearest_name(tmp_path: Path) -
         with pytest.raises(ConfigError, match=r"record\(frames=True\)"):
             log.write_pcap(tmp_path / "x")
         assert "request" in KINDS
+
+
+def _join(consumer: embedlog.Consumer) -> None:
+    for _ in range(1_000):
+        consumer.poll(timeout_ms=10)
+        if consumer.assignment():
+            return
+    raise AssertionError("no partition was assigned")
 
 
 def _packets(data: bytes) -> list[tuple[int, bytes]]:

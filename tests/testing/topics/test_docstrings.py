@@ -13,6 +13,8 @@ import pytest
 import embedlog.testing
 from embedlog.testing import Kafka, topics
 
+pytestmark = pytest.mark.slow
+
 MODULES = [each.name for each in pkgutil.walk_packages(topics.__path__, f"{topics.__name__}.")]
 
 

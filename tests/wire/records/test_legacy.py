@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import sizes
 from tests.wire.records.batches import NOW, fields
 from wire.records import (
     CorruptBatch,
@@ -189,7 +190,7 @@ def test_wrappers_obey_the_limit() -> None:
     st.lists(st.tuples(fields, fields), min_size=1, max_size=9),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=150)
+@settings(max_examples=sizes.size(60, full=150))
 def test_mutations_fail_only_with_typed_errors(
     magic: int, codec: int, pairs: list[tuple[Any, Any]], random: Random
 ) -> None:

@@ -117,6 +117,11 @@ class DelayedHeartbeat(GroupOperation):
         if deadline_ms < self._wakes_at_ms:
             self.context.defer(self.watch)
 
+    def expire(self) -> None:
+        """Let the session end now. Requires: the shard's lock."""
+        self.deadline_ms = self.context.monotonic_ms()
+        self.context.defer(self.run)
+
     def watch(self) -> None:
         """Schedule `run` for the deadline. Only the first call enters the purgatory's lists."""
         with self._lock:

@@ -12,7 +12,7 @@ from embedlog.coordinator.group.consumer.replay import replay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
@@ -48,6 +48,14 @@ class ConsumerGroups:
 
         names = assignors.configured(self._context.config.group_consumer_assignors)
         return described(self._membership.group(group_id), self._context.metadata(), names[0])
+
+    def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> list[int]:
+        """Restart the timers of the chosen members: see `MemberTimers`."""
+        return self._membership.timers.keep_alive(is_alive)
+
+    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
+        """End the sessions of the chosen members now; return the number of sessions."""
+        return self._membership.timers.expire_sessions(is_chosen)
 
     # The shard's life
 

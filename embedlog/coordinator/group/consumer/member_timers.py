@@ -16,7 +16,7 @@ from embedlog.logger import Logger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
     from typing import Any
 
     from embedlog.coordinator.group.consumer.member import ConsumerMember
@@ -86,13 +86,41 @@ class MemberTimers:
         for group in self._groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
-            group_session_ms = self.session_timeout_ms(group.group_id)
             for member in group.members.values():
-                classic = member.classic
-                session_ms = group_session_ms if classic is None else classic.session_timeout_ms
+                session_ms = self._session_ms(group, member)
                 self.start_session(group.group_id, member.member_id, session_ms)
                 if member.state == states.UNREVOKED_PARTITIONS and member.classic is None:
                     self.start_rebalance(group.group_id, member)
+
+    def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> list[int]:
+        """Restart the timers of the chosen members; return their session time-outs.
+
+        `is_alive` gets the group, the member and the session time-out.
+        """
+        kept: dict[tuple[str, str], int] = {}
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                for member in group.members.values():
+                    timeout_ms = self._session_ms(group, member)
+                    if is_alive(group.group_id, member.member_id, timeout_ms):
+                        kept[group.group_id, member.member_id] = timeout_ms
+        self._context.timer.restart(lambda key: _member_of(key) in kept)
+        return list(kept.values())
+
+    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
+        """End the sessions of the chosen members now; return the number of sessions."""
+
+        def is_session(key: Hashable) -> bool:
+            member = _member_of(key)
+            return member is not None and key == (SESSION, *member) and is_chosen(*member)
+
+        return self._context.timer.expire(is_session)
+
+    def _session_ms(self, group: ConsumerGroup, member: ConsumerMember) -> int:
+        classic = member.classic
+        if classic is not None:
+            return classic.session_timeout_ms
+        return self.session_timeout_ms(group.group_id)
 
     def _start(
         self, timer: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
@@ -113,3 +141,10 @@ class MemberTimers:
         assert isinstance(group, ConsumerGroup), group
         _log.warning("group %s fences member %s: %s", group_id, member_id, _EXPIRED[timer])
         return self._fence(group, member)
+
+
+def _member_of(key: Hashable) -> tuple[str, str] | None:
+    """Return the group and the member of a timer's key; None for a key of another kind."""
+    if isinstance(key, tuple) and len(key) == 3 and key[0] in _TIMERS:
+        return key[1], key[2]
+    return None

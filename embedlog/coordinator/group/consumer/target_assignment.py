@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.shard_context import Pinned
 
 
 class TargetAssignment(Value):
@@ -31,10 +32,12 @@ def make_target_assignment(
     assignor: str,
     epoch: int,
     now_ms: int,
+    pinned: Pinned | None = None,
 ) -> TargetAssignment:
     """Assign all subscribed partitions, with `updated` in place of the member's present state.
 
-    Only changed assignments become records. O(members + partitions) for most assignors.
+    `pinned` replaces the assignor. Only changed assignments become records. O(members + partitions)
+    for most assignors.
     """
     replaced = group.static_members.get(updated.instance_id or "")
     members = dict(group.members)
@@ -54,7 +57,7 @@ def make_target_assignment(
         metadata.topics_by_name[name] for name in subscribed if name in metadata.topics_by_name
     ]
     counts = {topic.topic_id: len(topic.partitions) for topic in known}
-    found = assignors.assignor(assignor)(specs, counts)
+    found = assignors.assignor(assignor)(specs, counts) if pinned is None else pinned(members)
     records = [
         member_records.target_assignment(group.group_id, member_id, partitions)
         for member_id, partitions in found.items()

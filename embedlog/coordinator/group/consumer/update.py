@@ -135,6 +135,7 @@ class MemberUpdate:
             assignor=self._assignor(),
             epoch=group_epoch,
             now_ms=context.wall_ms(),
+            pinned=context.pinned.get(group.group_id),
         )
         _log.info("consumer group %s: epoch %d is assigned", group.group_id, made.epoch)
         self._records.extend(made.records)

@@ -27,7 +27,7 @@ _KINDS = ("AVRO", "JSON", "PROTOBUF")
 
 
 class Confluent:
-    """See `embedlog.testing.confluent`. A schema is asked for once."""
+    """See `embedlog.testing.confluent`. It asks once for each schema."""
 
     def __init__(self, schema_by_id: SchemaById, *, schema_id: int | None, message: Any) -> None:
         if not callable(schema_by_id):

@@ -13,17 +13,20 @@ from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.cleaner.compaction import check_compacted, committed_rows, rows
 from tests.storage.logs import append
 from tests.storage.staging.replacement.replacement import ERASED, Owned, without
+from tests.support import sizes
 from wire.records.format import Codec
 
 RULES = RewriteRules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 
 LEVELS = ("os", "fsync")
-EVERY = [pytest.param(each, 2, marks=pytest.mark.slow) for each in LEVELS]
+EVERY = [pytest.param(each, sizes.size(7, full=2), marks=pytest.mark.slow) for each in LEVELS]
 """Levels with the steps between crashes. Fast tests take the level that can lose the most."""
 at_os = pytest.mark.parametrize(("durability", "step"), [("os", 31), *EVERY])
 at_fsync = pytest.mark.parametrize(("durability", "step"), [("fsync", 31), *EVERY])
-every = pytest.mark.parametrize("step", [31, pytest.param(2, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize(
+    "step", [31, pytest.param(sizes.size(7, full=2), marks=pytest.mark.slow)]
+)
 
 
 class Story:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import sizes
 from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import rows_of
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches
@@ -94,9 +95,9 @@ def batch_of(count: int, value_size: int, number: int, key: bytes | None = None)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [None, b"", b"key", b"k" * 70])
-@pytest.mark.parametrize("count", [8, 63, 64, 65, 401, 8200])
-@pytest.mark.parametrize("value_size", [0, 1, 57, 100])
+@pytest.mark.parametrize("key", sizes.part([None, b"", b"key", b"k" * 70], 3))
+@pytest.mark.parametrize("count", sizes.part([8, 63, 64, 65, 401, 8200], 3))
+@pytest.mark.parametrize("value_size", sizes.part([0, 1, 57, 100], 3))
 def test_a_known_layout_is_read_in_runs_that_grow(
     value_size: int, count: int, key: bytes | None
 ) -> None:
@@ -117,7 +118,7 @@ def test_a_known_layout_is_read_in_runs_that_grow(
     order=st.lists(st.integers(0, 2), min_size=1, max_size=12),
     gap=st.sampled_from([0, 0, 3]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sizes.size(40, full=100), deadline=None)
 def test_any_batches_read_as_each_alone(arguments: Any, order: list[int], gap: int) -> None:
     batches = [build(each) for each in arguments]
     for data in batches:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import sizes
 from tests.wire.records.batches import (
     NOW,
     batch_of_payload,
@@ -80,7 +81,7 @@ def assert_all_forms_agree(batch: RecordBatch) -> None:
 
 @pytest.mark.slow
 @given(columns(count_max=300))
-@settings(max_examples=200)
+@settings(max_examples=sizes.size(80, full=200))
 def test_all_forms_agree(arguments: dict[str, Any]) -> None:
     batch = RecordBatch(build(arguments))
     assert tuples(batch) == expected_records(arguments)
@@ -89,7 +90,7 @@ def test_all_forms_agree(arguments: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @given(columns(), st.randoms(use_true_random=False))
-@settings(max_examples=300)
+@settings(max_examples=sizes.size(120, full=300))
 def test_mutated_batches_fail_alike_and_only_with_typed_errors(
     arguments: dict[str, Any], random: Random
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support import sizes
 from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, RecordsError, build_batch, scan, tuples
@@ -96,7 +97,7 @@ def test_times_at_the_end_of_time_wrap_around_as_in_java(base_timestamp: int) ->
 
 @pytest.mark.slow
 @given(columns(count_max=150), columns(count_max=150))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.size(60, full=150), deadline=None)
 def test_no_answer_depends_on_what_was_met(first: dict[str, Any], second: dict[str, Any]) -> None:
     for arguments in (first, second):
         batch = RecordBatch(build(arguments))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support import sizes
 from tests.wire.records.batches import (
     NOW,
     build,
@@ -22,7 +23,7 @@ from wire.records.encode.joins import encode_record, encode_records
 
 @pytest.mark.slow
 @given(columns())
-@settings(max_examples=200)
+@settings(max_examples=sizes.size(80, full=200))
 def test_joins_equal_the_plain_encoder(arguments: dict[str, Any]) -> None:
     built = build(arguments)
     assert built[61:] == plain_payload(arguments)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support import sizes
 from tests.wire.records.batches import NOW, columns
 from wire.records import RecordBatch, build_batch, scan
 from wire.records.encode.built import BuiltBatch, NotPlain
@@ -14,7 +15,7 @@ from wire.records.encode.built import BuiltBatch, NotPlain
 
 @pytest.mark.slow
 @given(columns())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.size(60, full=150), deadline=None)
 def test_bytes_and_facts(given_columns: dict[str, Any]) -> None:
     wanted = {name: given_columns[name] for name in ("values", "keys", "timestamps")}
     built = BuiltBatch(**wanted, producer=(7, 1, 3))
