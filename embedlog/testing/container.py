@@ -34,6 +34,11 @@ _NOT_SETTINGS = (
 """Settings of a container's addresses, disks and other processes, which the cluster has not."""
 _OF_THE_CLUSTER_ID = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 _UNUSED = "Accepted, not used"
+_STARTED = (
+    "[KafkaServer id={node}] started (kafka.server.KafkaServer)\n"
+    "[KafkaRaftServer nodeId={node}] Kafka Server started (kafka.server.KafkaRaftServer)\n"
+)
+"""The lines of a container's log that programs wait for, with and without ZooKeeper."""
 
 
 class KafkaContainer:
@@ -57,6 +62,9 @@ class KafkaContainer:
         self.env: dict[str, str] = {}
         self._cluster_id: str | None = None
         self._kafka: Kafka | None = None
+
+    kraft_enabled = True
+    """There is never a ZooKeeper."""
 
     # Before the start
 
@@ -160,8 +168,13 @@ class KafkaContainer:
         return self
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """Return no lines: the cluster logs to the `logging` of this process."""
-        return b"", b""
+        """Return the lines that say that Kafka has started, for programs that wait for them.
+
+        Everything else the cluster logs to the `logging` of this process.
+        """
+        if self._kafka is None:
+            return b"", b""
+        return _STARTED.format(node=self._kafka.brokers[0].node_id).encode(), b""
 
     def exec(self, command: str | list[str]) -> Any:
         """Raise ConfigError: there is no shell."""

@@ -53,8 +53,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "embedlog_start",
         "use: kafka_session starts when a test asks for it; run: before any conftest is loaded, "
-        "with the variables of embedlog_env",
+        "with the variables of embedlog_env; run:PORT: the same at a port that the tests expect",
         default="use",
+    )
+    parser.addini(
+        "embedlog_config",
+        "NAME=VALUE with Kafka's names: settings of the cluster of embedlog_start = run",
+        type="linelist",
+        default=[],
     )
 
 

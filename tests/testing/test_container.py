@@ -162,3 +162,18 @@ async def _with_aiokafka(address: str) -> bytes | None:
     ) as consumer:
         value: bytes | None = (await consumer.getone()).value
         return value
+
+
+@pytest.mark.parametrize("pattern", [r"\[KafkaServer id=\d+\] started", "Kafka Server started"])
+def test_a_program_that_waits_for_the_log_goes_on(pattern: str) -> None:
+    waiting = pytest.importorskip("testcontainers.core.waiting_utils")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with KafkaContainer() as container:
+            assert waiting.wait_for_logs(container, pattern, timeout=0, interval=0) < 30
+        with pytest.raises(TimeoutError):
+            waiting.wait_for_logs(container, pattern, timeout=0, interval=0)
+
+
+def test_it_has_no_zookeeper() -> None:
+    assert KafkaContainer().with_kraft().kraft_enabled

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from embedlog.cluster.cluster import Cluster
 from embedlog.errors import ConfigError
 from embedlog.runtime.environment import set_for_now
 from embedlog.testing.kafka import Kafka
@@ -54,15 +55,53 @@ def start_early(config: pytest.Config) -> None:
     """Open the cluster of `embedlog_start = run`, and set its variables, for the whole run.
 
     Raises:
-        UsageError: the setting has another value.
+        UsageError: the setting or `embedlog_config` has a wrong value, or the port is taken.
     """
-    given = config.getini("embedlog_start")
-    if given not in _STARTS:
-        raise pytest.UsageError(f"embedlog_start = {given}: unknown; {hint(given, _STARTS)}")
+    port = _port_of(config.getini("embedlog_start"))
     try:
-        kafka = config.stash[_EARLY] = Kafka()
+        kafka = config.stash[_EARLY] = _open_at(port, _settings(config.getini("embedlog_config")))
+        config.add_cleanup(kafka.close)
+        config.pluginmanager.register(_End(kafka))
         named = variables(config.getini("embedlog_env") or True, kafka.bootstrap_servers)
-    except ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
-    config.add_cleanup(kafka.close)
+    except (ConfigError, OSError) as error:
+        raise pytest.UsageError(f"embedlog_start: {error}") from None
     config.add_cleanup(set_for_now(named))
+
+
+class _End:
+    """Closes a cluster while the handlers of the user's loggers can still write."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+
+    def pytest_unconfigure(self) -> None:
+        self._kafka.close()
+
+
+def _settings(lines: list[str]) -> dict[str, object]:
+    for line in lines:
+        if "=" not in line:
+            raise ConfigError(f"embedlog_config = {line}: expected NAME=VALUE")
+    pairs = (line.partition("=") for line in lines)
+    return Shape.of(config={name.strip(): value.strip() for name, _, value in pairs}).settings()
+
+
+def _open_at(port: int, settings: dict[str, object]) -> Kafka:
+    cluster = Cluster(None, settings, is_embedded=True)
+    try:
+        return Kafka(cluster=cluster, listener=cluster.listen("127.0.0.1", port))
+    except BaseException:
+        cluster.close()
+        raise
+
+
+def _port_of(given: str) -> int:
+    """Return the port of `run:PORT`, or 0 for a free one."""
+    name, _, port = given.partition(":")
+    if name not in _STARTS:
+        raise pytest.UsageError(f"embedlog_start = {given}: unknown; {hint(name, _STARTS)}")
+    if not port and ":" not in given:
+        return 0
+    if name != "run" or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise pytest.UsageError(f"embedlog_start = {given}: expected run:PORT, as in run:9092")
+    return int(port)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from embedlog.testing import Kafka
+from tests.support.kafka import free_port
 from tests.testing.plugin.conftest import Project
 
 pytestmark = pytest.mark.slow
@@ -138,6 +140,84 @@ def test_an_early_session_is_there_when_conftest_is_imported(project: Project) -
         """
     )
     found.assert_outcomes(passed=1)
+
+
+def test_an_early_session_listens_at_the_port_that_the_tests_expect(project: Project) -> None:
+    port = free_port()
+    found = project.run(
+        f"""
+        import embedlog
+
+        def test_it(kafka_session):
+            assert kafka_session.bootstrap_servers == "127.0.0.1:{port}"
+            with embedlog.Producer("127.0.0.1:{port}") as producer:
+                producer.send("orders", b"x").result()
+        """,
+        "-o",
+        f"embedlog_start=run:{port}",
+    )
+    found.assert_outcomes(passed=1)
+
+
+def test_an_early_session_has_settings(project: Project) -> None:
+    project.ini(
+        "embedlog_start = run", "embedlog_config =", "    num.partitions=4", "    node.id=7"
+    )
+    found = project.run(
+        """
+        def test_it(kafka_session):
+            assert kafka_session.create_topic("orders").partition_count == 4
+            assert [each.node_id for each in kafka_session.brokers] == [7]
+        """
+    )
+    found.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("given", ["num.partitions", "num.partitions=x"])
+def test_a_wrong_setting_of_an_early_session_is_refused(project: Project, given: str) -> None:
+    found = project.run("", "-o", "embedlog_start=run", "-o", f"embedlog_config={given}")
+    found.stderr.fnmatch_lines(["*embedlog_start: *num.partition*"])
+
+
+def test_an_early_session_ends_before_the_streams_of_loggers(project: Project) -> None:
+    found = project.run(
+        """
+        import logging, sys
+
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, force=True)
+
+        def test_it(kafka_session):
+            assert kafka_session.bootstrap_servers
+        """,
+        "-o",
+        "embedlog_start=run",
+        in_process=False,
+    )
+    found.assert_outcomes(passed=1)
+    found.stderr.no_fnmatch_line("*Logging error*")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("rum:9092", "*rum:9092: unknown; did you mean 'run'?*"),
+        ("use:9092", "*use:9092: expected run:PORT*"),
+        ("run:", "*run:: expected run:PORT*"),
+        ("run:x", "*run:x: expected run:PORT*"),
+        ("run:0", "*run:0: expected run:PORT*"),
+        ("run:70000", "*run:70000: expected run:PORT*"),
+    ],
+)
+def test_a_wrong_start_is_refused(project: Project, given: str, told: str) -> None:
+    found = project.run("", "-o", f"embedlog_start={given}")
+    found.stderr.fnmatch_lines([told])
+
+
+def test_a_port_that_is_taken_is_told(project: Project) -> None:
+    with Kafka() as other:
+        port = other.bootstrap_servers.rpartition(":")[2]
+        found = project.run("", "-o", f"embedlog_start=run:{port}")
+    found.stderr.fnmatch_lines([f"*embedlog_start: *{port}*"])
 
 
 def test_a_projects_own_fixture_of_the_name_wins(project: Project) -> None:
