@@ -15,6 +15,7 @@ from embedlog.errors import KafkaError, TimedOut
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import sim_runtime
 from tests.client.faulty_network import FAULTS, FaultyBroker, FaultyTransport, Plan, stored
+from tests.support.sizes import size
 
 PARTITIONS = 2
 RECORDS = 60
@@ -144,8 +145,8 @@ def test_no_record_is_lost_doubled_or_out_of_order(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("hundred", range(5))
-def test_no_record_is_lost_doubled_or_out_of_order_in_500_runs(hundred: int) -> None:
+@pytest.mark.parametrize("hundred", range(size(2, full=5)))
+def test_no_record_is_lost_doubled_or_out_of_order_in_many_runs(hundred: int) -> None:
     drawn: set[str] = set()
     for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
         run = _run(seed)
@@ -170,9 +171,9 @@ def test_what_fails_for_lack_of_time_is_written_at_most_once(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_what_fails_for_lack_of_time_is_written_at_most_once_in_300_runs() -> None:
+def test_what_fails_for_lack_of_time_is_written_at_most_once_in_many_runs() -> None:
     failed = bumps = 0
-    for seed in range(5000, 5300):
+    for seed in range(5000, 5000 + size(100, full=300)):
         run = _run(seed, rate=200, delivery_timeout_ms=2_500)
         failed += run.check_at_most_once()
         bumps += run.epoch_bump_count
