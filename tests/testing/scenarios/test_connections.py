@@ -140,8 +140,9 @@ def test_two_clusters_in_one_bootstrap_list_are_noticed(kafka: Kafka) -> None:
 
 def test_a_rolling_restart_is_not_noticed(kafka: Kafka, topic: str) -> None:
     """Each broker stops and starts in turn: records before, during and after all arrive."""
-    by = producer(kafka)
-    to = member(kafka, topic, topic)
+    by = producer(kafka, enable_idempotence=True)
+    settings = {"session.timeout.ms": 1_000, "heartbeat.interval.ms": 100}
+    to = member(kafka, topic, topic, **settings)
     until_assigned(to, counts=[1])
     sent: list[bytes] = []
     for broker in kafka.brokers:
@@ -188,7 +189,7 @@ def test_a_cluster_is_replaced_broker_by_broker() -> None:
 
 def test_brokers_that_exchange_their_addresses(kafka: Kafka, topic: str) -> None:
     """Two brokers change addresses: the client asks for metadata, and reaches the right ones."""
-    by = producer(kafka)
+    by = producer(kafka, enable_idempotence=True)
     assert send(by, topic, [b"1"]) == ["offset 0"]
     leader = kafka.broker(kafka.partition(topic, 0).leader)
     other = kafka.broker(leader.node_id % 3 + 1)
@@ -201,7 +202,8 @@ def test_a_client_starts_again_from_its_bootstrap_servers(kafka: Kafka, topic: s
     """REBOOTSTRAP_REQUIRED: the client forgets its brokers, and begins with the bootstrap list."""
     made, lines = logger("bootstrap")
     made.setLevel(logging.DEBUG)
-    by = producer(kafka, client_id=topic, logger=made, debug="generic")
+    settings = {"enable.idempotence": True, "debug": "generic"}
+    by = producer(kafka, client_id=topic, logger=made, **settings)
     assert send(by, topic, [b"1"]) == ["offset 0"]
     with kafka.fault("Metadata", client_id=topic, error="REBOOTSTRAP_REQUIRED") as fault:
         try:

@@ -34,8 +34,9 @@ def test_a_reader_fetches_from_the_replica_in_its_rack(kafka: Kafka, orders: str
     """The leader names the follower in the reader's rack, which then serves all fetches."""
     by = near_reader(kafka, orders)
     with kafka.record() as log:
-        kafka.topic(orders).put(b"new")
-        assert take(by, 1) == [b"new"]
+        for value in (b"new", b"newer"):
+            kafka.topic(orders).put(value)
+            assert take(by, 1) == [value]
     assert {event.node_id for event in log.requests("Fetch", client_id=orders)} == {FOLLOWER}
 
 
