@@ -169,9 +169,11 @@ def test_a_preferred_leader_is_elected(kafka: Kafka, topic: str, by: AdminClient
 
 def test_a_request_of_an_administrator_keeps_its_time_out(kafka: Kafka, by: AdminClient) -> None:
     """The controller does not answer: the call fails with its time-out."""
-    with kafka.hold("CreateTopics"):
+    by.list_topics(timeout=SECONDS)
+    with kafka.hold("CreateTopics") as hold:
         made = by.create_topics([NewTopic("never", 1)], request_timeout=0.3)["never"]
         assert failure(made.result, SECONDS).name() == "_TIMED_OUT"
+        hold.wait()
 
 
 def test_a_controller_that_has_moved_is_told(kafka: Kafka, topic: str, by: AdminClient) -> None:

@@ -320,8 +320,10 @@ def test_watermarks_keep_their_time_out(kafka: Kafka, orders: str) -> None:
     """Nobody answers: `get_watermark_offsets` fails with its time-out, and works later."""
     by = consumer(kafka)
     place = TopicPartition(orders, 0)
-    with kafka.hold("ListOffsets", topic=orders):
+    assert by.get_watermark_offsets(place, SECONDS) == (0, 5)
+    with kafka.hold("ListOffsets", topic=orders) as hold:
         assert failure(by.get_watermark_offsets, place, 0.2).name() == "_TIMED_OUT"
+        hold.wait()
     assert by.get_watermark_offsets(place, SECONDS) == (0, 5)
 
 

@@ -325,8 +325,9 @@ def test_an_end_that_timed_out_is_resumed(kafka: Kafka, topic: str, name: str, e
     """A commit or an abort that timed out goes on when it is called again, with one EndTxn."""
     by = begun(kafka, name, topic)
     with kafka.record() as log:
-        with kafka.hold("EndTxn", transactional_id=name):
+        with kafka.hold("EndTxn", transactional_id=name) as hold:
             raised = failure(getattr(by, end), 0.2)
+            hold.wait()
             assert raised.name() == "_TIMED_OUT"
             assert raised.retriable()
         getattr(by, end)(SECONDS)
@@ -339,9 +340,10 @@ def test_an_error_after_the_time_out_reaches_the_resumed_call(
 ) -> None:
     """The commit timed out and was then refused: the second call tells the refusal."""
     by = begun(kafka, name, topic)
-    with kafka.hold("EndTxn", transactional_id=name):
+    with kafka.hold("EndTxn", transactional_id=name) as hold:
         fence = kafka.fault("EndTxn", transactional_id=name, error="PRODUCER_FENCED")
         assert failure(by.commit_transaction, 0.2).retriable()
+        hold.wait()
     assert failure(by.commit_transaction, SECONDS).name() == "_FENCED"
     fence.remove()
 
@@ -350,8 +352,9 @@ def test_an_abort_waits_for_a_new_epoch(kafka: Kafka, topic: str, name: str) -> 
     """The new epoch after a lost batch is slow: the abort times out, and succeeds when resumed."""
     by = begun(kafka, name, topic)
     lose_a_batch(kafka, by, topic)
-    with kafka.hold("InitProducerId", transactional_id=name):
+    with kafka.hold("InitProducerId", transactional_id=name) as hold:
         assert failure(by.abort_transaction, 0.2).retriable()
+        hold.wait()
     by.abort_transaction(SECONDS)
     goes_on(by, kafka, topic)
 
