@@ -24,8 +24,14 @@ def _list(addresses: str) -> Any:
     return addresses.split(",")
 
 
+_CALLBACKS = frozenset(
+    {"on_commit", "on_delivery", "error_cb", "stats_cb", "throttle_cb", "log_cb", "oauth_cb"}
+)
+"""Settings of confluent-kafka itself, which have no dots."""
+
+
 def _with_dots(name: str) -> str:
-    return name.replace("_", ".")
+    return name if name in _CALLBACKS else name.replace("_", ".")
 
 
 def _as_given(name: str) -> str:

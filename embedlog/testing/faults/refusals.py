@@ -52,7 +52,8 @@ _TOP_CODES: dict[int, frozenset[int]] = {
             ErrorCode.INVALID_FETCH_SESSION_EPOCH,
             ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
         }
-    )
+    ),
+    ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
 }
 """API -> errors that are about the whole request."""
 

@@ -38,6 +38,11 @@ def test_given_settings_win_and_underscores_are_dots() -> None:
     assert client_config("aiokafka", ADDRESSES, "producer", linger_ms=7)["linger_ms"] == 7
 
 
+def test_callbacks_of_confluent_kafka_keep_their_names() -> None:
+    made = client_config("confluent", ADDRESSES, group_id="g", on_commit=print, error_cb=print)
+    assert made["on_commit"] is made["error_cb"] is print
+
+
 def test_a_member_of_the_new_protocol_has_no_heartbeat_interval() -> None:
     assert "heartbeat.interval.ms" in client_config("confluent", ADDRESSES, group_id="g")
     new = client_config("confluent", ADDRESSES, group_id="g", group_protocol="consumer")

@@ -96,6 +96,25 @@ def test_aiokafka(kafka: Kafka) -> None:
     asyncio.run(run())
 
 
+def test_a_fenced_producer_is_closed_without_a_word(kafka: Kafka) -> None:
+    """The test has provoked the error, and has seen it in a call of its own."""
+    from confluent_kafka import KafkaException, Producer
+
+    settings = kafka.client_config("confluent", "producer", transactional_id="id")
+    fenced = kafka.closing(Producer(settings))
+    fenced.init_transactions(10)
+    with (
+        kafka.fault("AddPartitionsToTxn", error="PRODUCER_FENCED"),
+        pytest.raises(KafkaException) as raised,
+    ):
+        fenced.begin_transaction()
+        fenced.produce("orders", b"x")
+        fenced.commit_transaction(10)
+    assert raised.value.args[0].fatal()
+    with pytest.warns(RuntimeWarning, match="abort_transaction failed during close"):
+        kafka.close_clients()
+
+
 def test_a_second_member_joins_without_the_pause_of_a_heartbeat(kafka: Kafka) -> None:
     """With the default of 3 s the first member would learn of the second that late."""
     from confluent_kafka import Consumer

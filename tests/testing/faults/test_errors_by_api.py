@@ -243,3 +243,10 @@ def test_metadata_has_the_error_at_one_partition(kafka: Kafka) -> None:
     first, second = sorted(answer.topics[0].partitions, key=lambda each: each.partition_index)
     assert (first.error_code, first.leader_id >= 0) == (0, True)
     assert (second.error_code, second.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+def test_metadata_has_the_wish_for_a_new_bootstrap_at_the_top(kafka: Kafka) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="a")])
+    with kafka.fault("Metadata", error="REBOOTSTRAP_REQUIRED"):
+        answer = ask(kafka, request, 13)
+    assert answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED
