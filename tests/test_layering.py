@@ -306,7 +306,7 @@ INNER_FLOORS = {
         "shape",
         "faults personas",
         "http interception loopback_transport names simulated_runtime timed_out",
-        "sim_files sim_scheduler",
+        "seen_request sim_files sim_scheduler unfired",
         "sim_clock",
     ),
     "wire.net": (

@@ -390,8 +390,8 @@ class Kafka:
                    "stale-metadata", "delay" (seconds=), "throttle" (ms=), "wrong-epoch" (by=)
         answers    answer=function(request, response), which returns the answer to send
 
-        A rule that never acts raises an AssertionError at the end of its `with`, or when the
-        cluster is closed, unless `may_miss=True`.
+        A rule that never acts raises UnfiredFault at the end of its `with`, or when the cluster is
+        closed, unless `may_miss=True`.
 
         Raises:
             ConfigError: a name is unknown, or a request could never match, or an API cannot do it.
@@ -673,7 +673,7 @@ class Kafka:
         """Close the clients that were made for the test, then the cluster. Idempotent.
 
         Raises:
-            AssertionError: a fault rule never acted.
+            UnfiredFault: a fault rule never acted.
         """
         faults = vars(self).get("faults")
         if faults is not None:

@@ -85,8 +85,8 @@ class RemoteObject:
         names = self._remote.names(self._noun)
         if "remove" in names:
             self.remove()
-        if kind is None and "expect_hit" in names:
-            self.expect_hit()
+        if kind is None and "check" in names:
+            self.check()
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._bound.items())

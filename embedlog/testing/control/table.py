@@ -95,6 +95,6 @@ def table(root: Any) -> Table:
                 " client_config fault requests",
                 _registry,
             ),
-            Noun("registry_fault", RegistryFault, ".what hits seen wait remove expect_hit"),
+            Noun("registry_fault", RegistryFault, ".what hits seen requests wait remove check"),
         )
     )

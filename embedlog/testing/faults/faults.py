@@ -12,6 +12,7 @@ from embedlog.testing.faults.rule import FaultRule
 from embedlog.testing.faults.stage import RuleStage
 from embedlog.testing.faults.waiting import Waiting
 from embedlog.testing.interception import RULES
+from embedlog.testing.unfired import UnfiredFault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Faults(Presets):
         """Remove every rule, and check each as at the end of its `with`.
 
         Raises:
-            AssertionError: rules never acted. Not with `may_miss`.
+            UnfiredFault: rules never acted. Not with `may_miss`.
         """
         __tracebackhide__ = True  # pytest then shows the line of the test
         for rule in list(self):
@@ -183,10 +184,10 @@ class Faults(Presets):
         for rule in list(self._unchecked):
             try:
                 rule.check()
-            except AssertionError as error:
+            except UnfiredFault as error:
                 stories.append(str(error))
         if stories and not may_miss:
-            raise AssertionError("\n".join(stories))
+            raise UnfiredFault("\n".join(stories))
 
     # For the rules
 
