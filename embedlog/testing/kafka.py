@@ -120,6 +120,8 @@ class Kafka:
                 personas.named(self.shape.persona).assume(self.cluster, self._stages)
             if self.shape.clock != "real":
                 self.clock.begin()
+            if self.shape.timeline:
+                self.record()
             if saved is None:
                 opening.create_topics(self.cluster, self.shape)
             elif saved.registry is not None:
@@ -368,7 +370,7 @@ class Kafka:
         """
         from embedlog.testing.faults.faults import Faults
 
-        return Faults(self.cluster, self._stages)
+        return Faults(self.cluster, self._stages, lambda: self.recording)
 
     def fault(self, *apis: str, **given: Unpack[FaultOptions]) -> FaultRule:
         """Make a rule that meets requests with an error, a broken connection, a delay and so on.
@@ -540,7 +542,7 @@ class Kafka:
     def fork(self) -> Kafka:
         """Return a second cluster with the present state; the caller closes it.
 
-        It has its own addresses, and either of the two changes without the other.
+        Either of the two changes without the other.
         """
         return Kafka(saved=self.snapshot())
 
@@ -626,11 +628,9 @@ class Kafka:
     # Life
 
     def on_failure(self, provider: Provider) -> None:
-        """Show the result of `provider()` in the report of a test that fails.
+        """Show titles and texts, the result of `provider()`, in the report of a test that fails.
 
-            kafka.on_failure(lambda: [("lag", str(lag()))])
-
-        The result has the titles of sections and their texts.
+        kafka.on_failure(lambda: [("lag", str(lag()))])
         """
         self.failure_providers.append(provider)
 
@@ -647,8 +647,8 @@ class Kafka:
 
             assert kafka.leaks("connections", "transactions") == []
 
-        Without `kinds` all are looked for. Threads and errors count from `watch_leaks` on, which
-        the fixtures call. It waits 0.1 s for connections that are ending.
+        `kinds` are by default all. Threads and errors count from `watch_leaks` on, which the
+        fixtures call. It waits 0.1 s for connections that are ending.
         """
         self.watch_leaks()
         assert self._leak_watch is not None
@@ -660,9 +660,9 @@ class Kafka:
         return len(self._clients)
 
     def close_clients(self, first: int = 0) -> None:
-        """Close the clients that were made for the test, the newest first, down to number `first`.
+        """Close the clients of `producer`, `consumer`, `admin` and `closing`, the newest first.
 
-        These are the clients of `producer`, `consumer`, `admin` and `closing`.
+        The first `first` stay open.
         """
         with ExitStack() as ends:
             for end in self._clients[first:]:

@@ -28,6 +28,8 @@ class Shape:
     """Settings of the brokers, with Kafka's names."""
     clock: str = "real"
     """"real", "manual" or "auto": see `Kafka.clock`."""
+    timeline: bool = False
+    """Whether to record everything that happens from the beginning: see `Kafka.record`."""
     persona: str | None = None
     """The broker to look like, for example "kafka-3.9" or "redpanda-24.3": see `personas`."""
     max_versions: Mapping[str, int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from embedlog.testing.kafka import Kafka
 from embedlog.testing.names import hint
 from embedlog.testing.plugin.active import activate
 from embedlog.testing.plugin.environment import variables
-from embedlog.testing.plugin.fresh import checked, led_by, real_address
+from embedlog.testing.plugin.fresh import checked, led_by, real_address, shape_of
 from embedlog.testing.plugin.isolation import Isolation
 from embedlog.testing.plugin.leak_rules import leak_rules
 from embedlog.testing.plugin.marks import Marked
@@ -40,7 +40,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Kafka | RealKafka]:
             isolation = Isolation(real, lambda _first: [])
         else:
             early = config.stash.get(_EARLY, None) if marked is _PLAIN else None
-            kafka = fake = early or stack.enter_context(Kafka(marked.shape))
+            kafka = fake = early or stack.enter_context(Kafka(shape_of(config, marked)))
             fake.watch_leaks()
             isolation = Isolation(fake, lambda first: checked(fake, rules, first))
         stack.enter_context(led_by(config, marked, kafka))
@@ -60,7 +60,7 @@ def start_early(config: pytest.Config) -> None:
     if given not in _STARTS:
         raise pytest.UsageError(f"embedlog_start = {given}: unknown; {hint(given, _STARTS)}")
     try:
-        kafka = config.stash[_EARLY] = Kafka()
+        kafka = config.stash[_EARLY] = Kafka(shape_of(config, _PLAIN))
         named = variables(config.getini("embedlog_env") or True, kafka.bootstrap_servers)
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
