@@ -23,9 +23,10 @@ class Shell:
         self._url = url
         self._capsys = capsys
 
-    def __call__(self, *words: str) -> tuple[int, str, str]:
+    def __call__(self, *words: str, as_json: bool = False) -> tuple[int, str, str]:
         """Return the exit status and both outputs."""
-        status = main(["ctl", "--url", self._url, *words])
+        options = ["--json"] if as_json else []
+        status = main(["ctl", "--url", self._url, *options, *words])
         found = self._capsys.readouterr()
         return status, found.out.strip(), found.err.strip()
 
@@ -56,6 +57,40 @@ def test_a_kept_object_is_named_by_its_id(ctl: Shell) -> None:
     assert (status, id) == (0, "registry_fault-1")
     assert ctl("registry_fault", "hits", id) == (0, "0", "")
     assert ctl("registry_fault", "remove", id)[0] == 0
+
+
+def test_a_fault_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
+    added = "fault add Produce --topic t --error NOT_ENOUGH_REPLICAS --times 2"
+    assert ctl(*added.split()) == (0, "fault-1", "")
+    assert "NOT_ENOUGH_REPLICAS" in ctl("fault", "list")[1]
+    producer = kafka.producer()
+    producer.send("t", b"x").result()
+    assert ctl("fault", "wait", "fault-1", "2", "--timeout", "60")[0] == 0
+    assert ctl("fault", "hits", "fault-1")[1] == "2"
+    assert ctl("fault", "end", "fault-1") == (0, "", "")
+    assert ctl("fault", "list", as_json=True)[1] == "[]"
+    assert ctl("fault", "wait", "fault-1", "3", "--timeout", "0.01")[0] == 1
+    assert ctl("fault", "forget", "fault-1")[0] == 0
+    assert ctl("fault", "hits", "fault-1")[0] == 2
+
+
+def test_topics_groups_and_waits_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
+    assert ctl("topic", "put", "t", "x", "k", "--timestamp", "5")[0] == 0
+    status, out, _ = ctl("topic", "records", "t")
+    assert json.loads(out) == {
+        "topic": "t", "partition": 0, "offset": 0, "timestamp": 5, "key": "k", "value": "x",
+        "headers": [],
+    }  # fmt: skip
+    status, out, _ = ctl("topic", "values", "t", "--since", "0", as_json=True)
+    assert json.loads(out) == [{"@text": "x"}]
+    assert ctl("topic", "only", "t", "--matching", "value=y")[0] == 1
+    assert ctl("group", "commit", "g", "t-0=1")[0] == 0
+    assert ctl("wait", "lag", "g") == (0, '{"t-0": 0}', "")
+    status, _, said = ctl("wait", "group", "g", "--members", "2", "--timeout", "0.01")
+    assert status == 1
+    assert said.startswith("embedlog: WaitTimedOut: waited 0.01 s for")
+    assert ctl("clock", "jump", "--hours", "3")[0] == 1
+    assert json.loads(ctl("clock", "timers")[1].splitlines()[0])["in_seconds"] >= 0
 
 
 def test_a_refused_call_is_status_1(ctl: Shell) -> None:
@@ -92,6 +127,12 @@ def test_the_calls_are_listed_and_explained(ctl: Shell) -> None:
     assert status == 0
     assert "broker kill [NODE_ID] [--lose-unsynced]" in out.splitlines()
     assert "network split [GROUPS...]" in out.splitlines()
+    status, out, _ = ctl("broker", "disk")
+    assert (status, out.splitlines()[0]) == (0, "broker disk directories [NODE_ID]")
+    assert not [each for each in out.splitlines() if not each.startswith("broker disk ")]
+    status, out, _ = ctl("fault", "add", "--help")
+    assert status == 0
+    assert "[--times TIMES]" in out and "cut-after-apply" in out
     status, out, _ = ctl("broker", "kill", "--help")
     assert status == 0
     assert "SIGKILL" in out

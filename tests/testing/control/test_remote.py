@@ -32,7 +32,7 @@ def test_leaders_links_disks_and_the_controller(kafka: Kafka, remote: RemoteKafk
     assert kafka.network.is_cut(1, 2) and remote.network.is_cut(1, 2)
     remote.network.heal()
     assert not kafka.network.is_cut(1, 2)
-    assert remote.broker(1).disk.directories == list(kafka.broker(1).disk.directories)
+    assert remote.broker(1).disk.directories == kafka.broker(1).disk.directories
     remote.broker(1).disk.slow(5)
     remote.controller.stop()
     assert not kafka.controller.is_running

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from embedlog.common import TopicPartition
-from embedlog.testing.control.types import WrongValue, type_of
+from embedlog.testing.control.tags import WrongValue
+from embedlog.testing.control.types import type_of
 from embedlog.testing.control.values import as_json
 from embedlog.testing.registry.values import Subject
 
