@@ -86,7 +86,7 @@ INNER_FLOORS = {
         "commands",
         "pipeline",
         "archiving backup ctl dump maintenance salvage serve tail verify",
-        "jobs",
+        "controlled jobs",
         "directory exit_status internal_topics log_lines progress text",
     ),
     "embedlog.client": (

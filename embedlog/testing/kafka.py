@@ -100,7 +100,7 @@ class Kafka:
         replace it."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
-        self._listener = listener
+        self._listener, self.listen_again = listener, opening.listen_again
         self.recording: Recording | None = None
         """The present recording of what happens: see `record`."""
         self._control: ControlDoor | None = None
@@ -585,7 +585,7 @@ class Kafka:
         if clock is not None:
             clock.begin()
         if self._listener is not None:
-            self._listener = cluster.listen("127.0.0.1", ports)
+            self._listener = self.listen_again(cluster, ports)
 
     # Schema registry
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from embedlog.client.admin.new_topics import CreatedTopic
 from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.handles.cluster_listener import ClusterListener
 from embedlog.runtime import Runtime
 from embedlog.runtime.files import Files
+from embedlog.server.addresses import BrokerListener
 from embedlog.testing.shape import Shape
 from embedlog.testing.time.runtimes import kit_runtime
 
@@ -54,6 +56,11 @@ def create_topics(cluster: Cluster, shape: Shape) -> None:
     """Create the topics of a shape."""
     for name in shape.topics:
         create_topic(cluster, shape, name)
+
+
+def listen_again(cluster: Cluster, ports: Mapping[int, int]) -> BrokerListener | ClusterListener:
+    """Serve a cluster at the ports of its predecessor."""
+    return cluster.listen("127.0.0.1", ports)
 
 
 def ports_of(cluster: Cluster) -> dict[int, int]:

@@ -6,12 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from embedlog.cli import main
-from embedlog.testing import Kafka
+from embedlog.errors import ConfigError
+from embedlog.testing import Kafka, RemoteKafka
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -138,22 +141,20 @@ def test_the_calls_are_listed_and_explained(ctl: Shell) -> None:
     assert "SIGKILL" in out
 
 
-@pytest.mark.slow
-def test_serve_opens_a_control_door(capsys: pytest.CaptureFixture[str]) -> None:
+@contextmanager
+def served(*words: str) -> Iterator[tuple[RemoteKafka, str]]:
+    """`embedlog serve` with a control door, and the address that it announces."""
+    command = [sys.executable, "-m", "embedlog", "serve", "--port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--control", "127.0.0.1:0"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
+        [*command, "--control", "127.0.0.1:0", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(4)]
         found = re.search(r"control at (http://\S+);", lines[3])
         assert found is not None, lines
-        status, out, _ = Shell(found[1], capsys)("bootstrap_servers")
-        assert status == 0
-        assert lines[0] == f"embedlog: listening on {out}\n"
+        with RemoteKafka(found[1]) as remote:
+            yield remote, lines[0].split()[-1]
         process.terminate()
         assert process.wait(60) == 0
     finally:
@@ -162,13 +163,41 @@ def test_serve_opens_a_control_door(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("brokers", ["1", "2"])
+def test_serve_has_a_clock_and_states(brokers: str, tmp_path: Path) -> None:
+    with served("--clock", "manual", "--brokers", brokers) as (remote, address):
+        assert remote.bootstrap_servers == address
+        remote.create_topic("t", 1)
+        remote.producer().send("t", b"x").result()
+        before = remote.clock.now()
+        remote.clock.jump(hours=3)
+        assert (remote.clock.now() - before).total_seconds() >= 10_800
+        saved = remote.snapshot()
+        remote.producer().send("t", b"y").result()
+        remote.restore(saved)
+        assert remote.bootstrap_servers == address
+        assert remote.topic("t").values() == [b"x"]
+        assert remote.producer().send("t", b"z").result().offset == 1
+        path = remote.save(tmp_path / "state")
+    with served("--data", path) as (remote, _):
+        assert remote.topic("t").values() == [b"x", b"z"]
+        with pytest.raises(ConfigError, match="snapshots are of clusters in memory"):
+            remote.restore(remote.snapshot())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("address", "part"),
-    [("0.0.0.0:0", "needs a token"), ("9099", "HOST:PORT"), ("x:99999", "not a port")],
+    ("words", "part"),
+    [
+        ("--control 0.0.0.0:0", "needs a token"),
+        ("--control 9099", "HOST:PORT"),
+        ("--control x:99999", "not a port"),
+        ("--clock manual", "needs --control"),
+    ],
 )
-def test_serve_refuses_a_control_address(address: str, part: str) -> None:
+def test_serve_refuses_a_control_door(words: str, part: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--control", address],
+        [sys.executable, "-m", "embedlog", "serve", "--port", "0", *words.split()],
         cwd=ROOT,
         capture_output=True,
         text=True,
