@@ -71,6 +71,8 @@ class Kafka:
     test got from it, then the cluster.
     """
 
+    listen_again: opening.ListenAgain = staticmethod(opening.listen_again)
+
     def __init__(
         self,
         shape: Shape | None = None,
@@ -100,7 +102,7 @@ class Kafka:
         replace it."""
         self._stages = Stages(self.cluster)
         self._ends = ExitStack()
-        self._listener, self.listen_again = listener, opening.listen_again
+        self._listener = listener
         self.recording: Recording | None = None
         """The present recording of what happens: see `record`."""
         self._control: ControlDoor | None = None
@@ -202,10 +204,7 @@ class Kafka:
         return client
 
     def name(self, word: str) -> str:
-        """Return a name for a topic, a group or a transactional id that no other test has.
-
-        It is `word` itself if the cluster belongs to this test.
-        """
+        """Return a name that no other test has: `word` itself if the cluster is the test's own."""
         return word + self.namespace
 
     # Topics and records

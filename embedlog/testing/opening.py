@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from embedlog.client.admin.new_topics import CreatedTopic
 from embedlog.cluster.cluster import Cluster
@@ -56,6 +56,9 @@ def create_topics(cluster: Cluster, shape: Shape) -> None:
     """Create the topics of a shape."""
     for name in shape.topics:
         create_topic(cluster, shape, name)
+
+
+ListenAgain = Callable[[Cluster, Mapping[int, int]], BrokerListener | ClusterListener]
 
 
 def listen_again(cluster: Cluster, ports: Mapping[int, int]) -> BrokerListener | ClusterListener:

@@ -187,7 +187,7 @@ def _of_query(text: str) -> Any:
 
 def _failure(status: int, error: Exception) -> HttpError:
     body: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
-    near = error.near if isinstance(error, WrongCall) else _NEAR.findall(str(error))
+    near = (error.near if isinstance(error, WrongCall) else []) or _NEAR.findall(str(error))
     if near or isinstance(error, WrongCall):
         body["near"] = near
     if isinstance(error, WaitTimedOut):

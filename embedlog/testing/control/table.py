@@ -41,7 +41,7 @@ from embedlog.testing.waits.waits import Waits
 _KAFKA = (
     "bootstrap_servers create_topic brokers client_config commit assert_produces"
     " assert_nothing_produced fault hold blackhole toxic cut_connections groups connections"
-    " maintain record snapshot restore reset save watch_leaks leaks"
+    " maintain name record snapshot restore reset save watch_leaks leaks"
 )
 _RULE = ".number hits seen requests is_removed wait remove check"
 _PRESETS = " ".join(name for name in vars(Presets) if name[0] != "_" and name != "add")

@@ -99,6 +99,7 @@ def test_connections_suffer(either: Kafka) -> None:
     with either.toxic(latency=0.001, direction="to-broker", cut=True) as toxic:
         assert toxic.connections == 0
     either.cut_connections()
+    assert either.name("word") == "word"
     producer.send("t", b"x").result()
 
 
