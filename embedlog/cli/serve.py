@@ -331,6 +331,7 @@ def _begin_control(
         brokers=len(cluster.brokers),
         racks=arguments.racks,
         config=dict(arguments.config),
+        instant=arguments.instant,
         clock=arguments.clock,
         path=cluster.path,
     )

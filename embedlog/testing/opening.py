@@ -32,7 +32,7 @@ def open_cluster(
         brokers=shape.brokers if files is None else None,
         racks=shape.racks if files is None else (),
         cluster_id=cluster_id or shape.cluster_id,
-        is_embedded=True,
+        is_embedded=shape.instant,
         runtime=runtime or _runtime(shape, files, ahead_ms),
     )
 

@@ -26,6 +26,8 @@ class Shape:
     """Topics to create: name -> number of partitions, or the arguments of `create_topic`."""
     config: Mapping[str, object] = field(default_factory=dict)
     """Settings of the brokers, with Kafka's names."""
+    instant: bool = True
+    """Whether the defaults are those of `embedlog.open`, which end waits in tests, or Kafka's."""
     clock: str = "real"
     """"real", "manual" or "auto": see `Kafka.clock`."""
     timeline: bool = False

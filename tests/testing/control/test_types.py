@@ -19,7 +19,6 @@ from embedlog.testing.control.types import type_of
 from embedlog.testing.control.values import as_json
 from embedlog.testing.registry.values import Subject
 
-
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
@@ -111,13 +110,18 @@ def test_what_cannot_travel_is_refused() -> None:
         b"\xff",
         NOON,
         range(1, 3),
-        re.compile("(?i)a"),
+        re.compile("a.*"),
         rec(key="k", headers={"a": b"b"}),
         [None, 1.5],
     ],
 )
 def test_a_tagged_value_comes_back(value: Any) -> None:
     assert plain(tagged("x", value, _no_handle), _kept) == value
+
+
+def test_a_pattern_keeps_its_flags() -> None:
+    found = plain(tagged("x", re.compile("a.c", re.IGNORECASE | re.DOTALL), _no_handle), _kept)
+    assert found.search("A\nC")
 
 
 def test_objects_are_kept_by_id() -> None:
