@@ -46,6 +46,7 @@ LARGE_CLASSES = {
     "Faults": "the list of rules, and a method for each named fault",
     "Group": "a test's handle: a property each value, a method each change",
     "GroupShard": "the operations on groups: a method each",
+    "Hold": "a rule, and the requests that it holds",
     "InProcessTransport": "a transport's calls, and the append without a request",
     "Kafka": "the calls of a test; each part is a class of its own",
     "KafkaContainer": "testcontainers' calls",

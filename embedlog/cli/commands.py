@@ -168,12 +168,15 @@ def _ctl() -> click.Command:
         "ctl",
         callback=_lazily("ctl"),
         help="Make a call of the test kit at a control door (`embedlog serve --control`), such as "
-        "`broker kill 1`. Without a call, list all calls. Exit status 1 if the door refuses the "
+        "`fault add Produce --error NOT_ENOUGH_REPLICAS`. Without a call, list all calls; "
+        "CALL --help explains one. Exit status 1 if the door refuses the "
         "call, 2 if the call is wrong or nothing answers.",
         params=[
             click.Option(["--url"], envvar="EMBEDLOG_CONTROL_URL", default="http://127.0.0.1:9099",
                          show_default=True, help="address of the control door"),
             click.Option(["--token"], envvar="EMBEDLOG_CONTROL_TOKEN", help="its token"),
+            click.Option(["--json", "as_json"], is_flag=True,
+                         help="print the result as one JSON value"),
             click.Argument(["words"], metavar="[CALL [VALUE...]]", nargs=-1,
                            type=click.UNPROCESSED),
         ],

@@ -1,9 +1,13 @@
 """`embedlog ctl`: make the calls of a control door from a shell.
 
     embedlog ctl                              list the calls
-    embedlog ctl broker kill 1 --lose-unsynced
+    embedlog ctl topic                        list the calls of topics
+    embedlog ctl fault add --help             explain a call
+    embedlog ctl fault add Produce --topic orders --error NOT_ENOUGH_REPLICAS --times 2
+    embedlog ctl fault wait fault-1 2
     embedlog ctl network split 1 2,3
-    embedlog ctl partition leader orders 0
+    embedlog ctl wait group billing --members 2
+    embedlog ctl group commit billing orders-0=5
 
 The door tells its calls and their parameters. Positional words are parameters in order, options are
 parameters by name. Values are read by their types; a list is separated by commas, or JSON. Exit
@@ -31,8 +35,8 @@ class CalledWrongly(EmbedlogError):
     """The words are no call of the door."""
 
 
-def run(url: str, token: str | None, words: Sequence[str]) -> int:
-    """Make one call, and return the exit status.
+def run(url: str, token: str | None, words: Sequence[str], as_json: bool) -> int:
+    """Make one call, and return the exit status. `as_json`: print the result as one JSON value.
 
     Raises:
         EmbedlogError: the words are no call, or nothing answers at `url`.
@@ -42,6 +46,10 @@ def run(url: str, token: str | None, words: Sequence[str]) -> int:
         verbs = {each["name"]: each for each in client.get("/verbs")["verbs"]}
         if not words:
             click.echo("\n".join(_listed(each) for each in verbs.values()))
+            return 0
+        below = _below(verbs, words)
+        if below:
+            click.echo("\n".join(map(_listed, below)))
             return 0
         verb, rest = _verb(verbs, words)
         if "--help" in rest:
@@ -53,10 +61,18 @@ def run(url: str, token: str | None, words: Sequence[str]) -> int:
             raise CalledWrongly(str(error)) from None
         click.echo(f"embedlog: {error.error}: {error}", err=True)
         return EXIT_REFUSED
-    text = _shown(value)
+    text = json.dumps(value, ensure_ascii=False) if as_json else _shown(value)
     if text:
         click.echo(text)
     return 0
+
+
+def _below(verbs: Mapping[str, Mapping[str, Any]], words: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the calls that begin with the words, if the words are no call themselves."""
+    named = " ".join(each for each in words if each != "--help")
+    if named in verbs:
+        return []
+    return [each for name, each in verbs.items() if name.startswith(f"{named} ")]
 
 
 def _verb(
@@ -146,7 +162,12 @@ def _read(text: str, schema: Mapping[str, Any]) -> Any:
     if kind == "array":
         if text.startswith("["):
             return json.loads(text)
-        return [_read(each, schema["items"]) for each in text.split(",") if each]
+        inner = schema.get("prefixItems", schema.get("items", {}))
+        parts = [each for each in text.split(",") if each]
+        kinds = inner if isinstance(inner, list) else [inner] * len(parts)
+        if len(kinds) != len(parts):
+            raise ValueError(text)
+        return [_read(part, kind) for part, kind in zip(parts, kinds, strict=True)]
     if kind == "object":
         return _object(text, schema)
     if "anyOf" in schema:
@@ -191,8 +212,27 @@ def _listed(verb: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if value is None:
-        return ""
+    """Return a result for people: items of a list one a line, bytes as text."""
+    if isinstance(value, list) and value:
+        return "\n".join(_line(each) for each in value)
     if isinstance(value, dict) and "@kept" in value:
         return str(value["@kept"])
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else _line(value)
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict) and "@kept" in value:
+        return f"{value['@kept']}  {value['@repr']}"
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON with texts in place of bytes that are text."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"@text"}:
+        return value["@text"]
+    return {name: _plain(each) for name, each in value.items()}

@@ -8,7 +8,7 @@ from signal import SIG_DFL, SIG_IGN, SIGINT, SIGTERM, getsignal, signal
 from sys import stderr, stdout
 
 from embedlog.cli import log_lines
-from embedlog.errors import EmbedlogError
+from embedlog.errors import ConfigError, EmbedlogError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from signal import Signals
     from typing import Any
 
+    from embedlog.cli.controlled import ControlledListener
     from embedlog.cluster.cluster import Cluster
     from embedlog.cluster.handles.cluster_listener import ClusterListener
     from embedlog.server.addresses import BrokerListener
@@ -138,6 +139,13 @@ def _add_control(parser: ArgumentParser) -> None:
         help="also serve the calls of the test kit as JSON over HTTP (see `embedlog ctl`); an "
         "address that other machines can reach needs a token in EMBEDLOG_CONTROL_TOKEN",
     )
+    parser.add_argument(
+        "--clock",
+        choices=("real", "manual", "auto"),
+        default="real",
+        help="the brokers' time, with --control: the machine's (real, the default), moved by "
+        "`embedlog ctl clock jump` as well (manual), or leaping while all clients wait (auto)",
+    )
 
 
 def run(arguments: Namespace) -> None:
@@ -146,13 +154,16 @@ def run(arguments: Namespace) -> None:
     Raises:
         EmbedlogError, OSError: the cluster cannot be opened or served.
     """
+    if arguments.clock != "real" and arguments.control is None:
+        raise ConfigError(f"--clock {arguments.clock} needs --control HOST:PORT")
     stopper = Stopper()
     end_log = log_lines.begin(arguments)
     try:
         cluster = _open(arguments)
         try:
-            listener = _listen(cluster, arguments)
-            kafka = _begin_control(cluster, listener, arguments)
+            opened = _listen(cluster, arguments)
+            kafka = _begin_control(cluster, opened, arguments)
+            listener = opened if kafka is None else _controlled(kafka, opened, arguments)
             try:
                 if stopper.will_stop(listener):
                     _say(*announcement(cluster, listener.address), *_control_lines(kafka))
@@ -177,12 +188,12 @@ class Stopper:
 
     def __init__(self) -> None:
         self._is_asked = False
-        self._listener: BrokerListener | ClusterListener | None = None
+        self._listener: BrokerListener | ClusterListener | ControlledListener | None = None
         self._closing = _closing_signals()
         for number in (SIGINT, SIGTERM, *self._closing):
             signal(number, self._on_signal)
 
-    def will_stop(self, listener: BrokerListener | ClusterListener) -> bool:
+    def will_stop(self, listener: BrokerListener | ClusterListener | ControlledListener) -> bool:
         """Let signals stop `listener`. If one came before, close the listener and return False."""
         self._listener = listener
         if hasattr(system, "SIGBREAK"):
@@ -234,6 +245,11 @@ def _open(arguments: Namespace) -> Cluster:
     from embedlog.cluster.cluster import Cluster
 
     (directory, *log_dirs), durability = _directories(arguments), arguments.durability
+    runtime = None
+    if arguments.control is not None:
+        from embedlog.cli.controlled import runtime_of
+
+        runtime = runtime_of(arguments.clock, on_disk=directory is not None)
     if durability is None and directory is not None:
         durability = dict(arguments.config).get("embedlog.durability", "os")
     with catch_warnings(record=True) as warnings:
@@ -247,6 +263,7 @@ def _open(arguments: Namespace) -> Cluster:
                 log_dirs=[each for each in log_dirs if each is not None],
                 durability=durability,
                 is_embedded=arguments.instant,
+                runtime=runtime,
             )
         except (FileExistsError, NotADirectoryError):
             raise CannotOpen(f"{directory}: not a directory") from None
@@ -280,7 +297,7 @@ def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterL
         if cluster.config.is_set("listeners"):
             named = address_of(cluster.config, "listeners")
         is_any_host = host is None and named is not None and not named[0]
-        if len(cluster.brokers) > 1:
+        if len(cluster.brokers) > 1 or arguments.control is not None:
             if port is None and named is None:
                 port = PORT
             return cluster.listen(host, port, allow_remote_plaintext=is_remote)
@@ -310,7 +327,14 @@ def _begin_control(
     from embedlog.testing.shape import Shape
 
     host, port = arguments.control
-    shape = Shape(brokers=len(cluster.brokers), path=cluster.path)
+    shape = Shape(
+        brokers=len(cluster.brokers),
+        racks=arguments.racks,
+        config=dict(arguments.config),
+        instant=arguments.instant,
+        clock=arguments.clock,
+        path=cluster.path,
+    )
     kafka = Kafka(shape, cluster=cluster, listener=listener)
     try:
         kafka.listen_control(host, port, variable("EMBEDLOG_CONTROL_TOKEN"))
@@ -318,6 +342,14 @@ def _begin_control(
         reason = error.strerror or str(error)
         raise CannotListen(f"cannot serve control on {host}:{port}: {reason}") from None
     return kafka
+
+
+def _controlled(
+    kafka: Kafka, opened: BrokerListener | ClusterListener, arguments: Namespace
+) -> ControlledListener:
+    from embedlog.cli.controlled import ControlledListener
+
+    return ControlledListener(kafka, opened, is_remote=arguments.allow_remote_plaintext)
 
 
 def _control_lines(kafka: Kafka | None) -> list[str]:

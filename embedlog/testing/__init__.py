@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from embedlog.testing.proxy.proxy import Proxy as Proxy
     from embedlog.testing.registry.registry import Registry as Registry
     from embedlog.testing.remote import RemoteKafka as RemoteKafka
+    from embedlog.testing.seen_request import SeenRequest as SeenRequest
     from embedlog.testing.shape import Shape as Shape
     from embedlog.testing.sim_clock import SimClock as SimClock
     from embedlog.testing.sim_files import SimFiles as SimFiles
@@ -66,9 +67,9 @@ if TYPE_CHECKING:
     from embedlog.testing.topics.topic import Topic as Topic
     from embedlog.testing.topics.transactions import OpenTransaction as OpenTransaction
     from embedlog.testing.toxics.toxic import Toxic as Toxic
+    from embedlog.testing.unfired import UnfiredFault as UnfiredFault
     from embedlog.testing.unittest_case import KafkaTestCase as KafkaTestCase
     from embedlog.testing.waits.aio import AioWaits as AioWaits
-    from embedlog.testing.waits.requests import SeenRequest as SeenRequest
     from embedlog.testing.waits.waits import Waits as Waits
 
 _PUBLIC = {
@@ -91,6 +92,7 @@ _PUBLIC = {
     "proxy.proxy": "Proxy",
     "registry.registry": "Registry",
     "remote": "RemoteKafka",
+    "seen_request": "SeenRequest",
     "shape": "Shape",
     "sim_clock": "SimClock",
     "sim_files": "SimFiles SimulatedCrash",
@@ -110,9 +112,9 @@ _PUBLIC = {
     "topics.topic": "Topic",
     "topics.transactions": "OpenTransaction",
     "toxics.toxic": "Toxic",
+    "unfired": "UnfiredFault",
     "unittest_case": "KafkaTestCase",
     "waits.aio": "AioWaits",
-    "waits.requests": "SeenRequest",
     "waits.waits": "Waits",
 }
 """The public names by the module that defines them. Type checkers read the imports above. No module

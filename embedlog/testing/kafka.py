@@ -71,6 +71,8 @@ class Kafka:
     test got from it, then the cluster.
     """
 
+    listen_again: opening.ListenAgain = staticmethod(opening.listen_again)
+
     def __init__(
         self,
         shape: Shape | None = None,
@@ -120,6 +122,8 @@ class Kafka:
                 personas.named(self.shape.persona).assume(self.cluster, self._stages)
             if self.shape.clock != "real":
                 self.clock.begin()
+            if self.shape.timeline:
+                self.record()
             if saved is None:
                 opening.create_topics(self.cluster, self.shape)
             elif saved.registry is not None:
@@ -200,10 +204,7 @@ class Kafka:
         return client
 
     def name(self, word: str) -> str:
-        """Return a name for a topic, a group or a transactional id that no other test has.
-
-        It is `word` itself if the cluster belongs to this test.
-        """
+        """Return a name that no other test has: `word` itself if the cluster is the test's own."""
         return word + self.namespace
 
     # Topics and records
@@ -368,7 +369,7 @@ class Kafka:
         """
         from embedlog.testing.faults.faults import Faults
 
-        return Faults(self.cluster, self._stages)
+        return Faults(self.cluster, self._stages, lambda: self.recording)
 
     def fault(self, *apis: str, **given: Unpack[FaultOptions]) -> FaultRule:
         """Make a rule that meets requests with an error, a broken connection, a delay and so on.
@@ -390,8 +391,8 @@ class Kafka:
                    "stale-metadata", "delay" (seconds=), "throttle" (ms=), "wrong-epoch" (by=)
         answers    answer=function(request, response), which returns the answer to send
 
-        A rule that never acts raises an AssertionError at the end of its `with`, or when the
-        cluster is closed, unless `may_miss=True`.
+        A rule that never acts raises UnfiredFault at the end of its `with`, or when the cluster is
+        closed, unless `may_miss=True`.
 
         Raises:
             ConfigError: a name is unknown, or a request could never match, or an API cannot do it.
@@ -540,7 +541,7 @@ class Kafka:
     def fork(self) -> Kafka:
         """Return a second cluster with the present state; the caller closes it.
 
-        It has its own addresses, and either of the two changes without the other.
+        Either of the two changes without the other.
         """
         return Kafka(saved=self.snapshot())
 
@@ -583,7 +584,7 @@ class Kafka:
         if clock is not None:
             clock.begin()
         if self._listener is not None:
-            self._listener = cluster.listen("127.0.0.1", ports)
+            self._listener = self.listen_again(cluster, ports)
 
     # Schema registry
 
@@ -626,11 +627,9 @@ class Kafka:
     # Life
 
     def on_failure(self, provider: Provider) -> None:
-        """Show the result of `provider()` in the report of a test that fails.
+        """Show titles and texts, the result of `provider()`, in the report of a test that fails.
 
-            kafka.on_failure(lambda: [("lag", str(lag()))])
-
-        The result has the titles of sections and their texts.
+        kafka.on_failure(lambda: [("lag", str(lag()))])
         """
         self.failure_providers.append(provider)
 
@@ -647,8 +646,8 @@ class Kafka:
 
             assert kafka.leaks("connections", "transactions") == []
 
-        Without `kinds` all are looked for. Threads and errors count from `watch_leaks` on, which
-        the fixtures call. It waits 0.1 s for connections that are ending.
+        `kinds` are by default all. Threads and errors count from `watch_leaks` on, which the
+        fixtures call. It waits 0.1 s for connections that are ending.
         """
         self.watch_leaks()
         assert self._leak_watch is not None
@@ -660,9 +659,9 @@ class Kafka:
         return len(self._clients)
 
     def close_clients(self, first: int = 0) -> None:
-        """Close the clients that were made for the test, the newest first, down to number `first`.
+        """Close the clients of `producer`, `consumer`, `admin` and `closing`, the newest first.
 
-        These are the clients of `producer`, `consumer`, `admin` and `closing`.
+        The first `first` stay open.
         """
         with ExitStack() as ends:
             for end in self._clients[first:]:
@@ -673,7 +672,7 @@ class Kafka:
         """Close the clients that were made for the test, then the cluster. Idempotent.
 
         Raises:
-            AssertionError: a fault rule never acted.
+            UnfiredFault: a fault rule never acted.
         """
         faults = vars(self).get("faults")
         if faults is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from embedlog.client.admin.new_topics import CreatedTopic
 from embedlog.cluster.cluster import Cluster
+from embedlog.cluster.handles.cluster_listener import ClusterListener
 from embedlog.runtime import Runtime
 from embedlog.runtime.files import Files
+from embedlog.server.addresses import BrokerListener
 from embedlog.testing.shape import Shape
 from embedlog.testing.time.runtimes import kit_runtime
 
@@ -30,7 +32,7 @@ def open_cluster(
         brokers=shape.brokers if files is None else None,
         racks=shape.racks if files is None else (),
         cluster_id=cluster_id or shape.cluster_id,
-        is_embedded=True,
+        is_embedded=shape.instant,
         runtime=runtime or _runtime(shape, files, ahead_ms),
     )
 
@@ -54,6 +56,14 @@ def create_topics(cluster: Cluster, shape: Shape) -> None:
     """Create the topics of a shape."""
     for name in shape.topics:
         create_topic(cluster, shape, name)
+
+
+ListenAgain = Callable[[Cluster, Mapping[int, int]], BrokerListener | ClusterListener]
+
+
+def listen_again(cluster: Cluster, ports: Mapping[int, int]) -> BrokerListener | ClusterListener:
+    """Serve a cluster at the ports of its predecessor."""
+    return cluster.listen("127.0.0.1", ports)
 
 
 def ports_of(cluster: Cluster) -> dict[int, int]:

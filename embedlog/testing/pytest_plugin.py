@@ -62,6 +62,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type="linelist",
         default=[],
     )
+    parser.addini(
+        "embedlog_timeline",
+        "record what happens in each cluster, and print the last events of a failed test's",
+        type="bool",
+        default=False,
+    )
+    parser.addini(
+        "embedlog_save",
+        "directory for the states of failed tests' clusters, for embedlog serve --data",
+        default="",
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,8 +113,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if name != _OFF:
         config.addinivalue_line(
             "markers",
-            f"{name}(brokers=1, topics={{}}, config={{}}, clock='real', env=(), leaks='', id='', "
-            "...): the cluster of the test's fixture; several on one test are a matrix",
+            f"{name}(brokers=1, topics={{}}, config={{}}, clock='real', timeline=False, env=(), "
+            "leaks='', id='', ...): the cluster of the test's fixture; several on one test are a "
+            "matrix",
         )
     seed = config.getoption("embedlog_kafka_seed", None)
     if seed is not None:

@@ -26,8 +26,12 @@ class Shape:
     """Topics to create: name -> number of partitions, or the arguments of `create_topic`."""
     config: Mapping[str, object] = field(default_factory=dict)
     """Settings of the brokers, with Kafka's names."""
+    instant: bool = True
+    """Whether the defaults are those of `embedlog.open`, which end waits in tests, or Kafka's."""
     clock: str = "real"
     """"real", "manual" or "auto": see `Kafka.clock`."""
+    timeline: bool = False
+    """Whether to record everything that happens from the beginning: see `Kafka.record`."""
     persona: str | None = None
     """The broker to look like, for example "kafka-3.9" or "redpanda-24.3": see `personas`."""
     max_versions: Mapping[str, int] = field(default_factory=dict)

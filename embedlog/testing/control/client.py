@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,11 +21,15 @@ class CannotReach(EmbedlogError, OSError):
 class ControlError(EmbedlogError):
     """The control door refused a call. `status` 409 means that the call was right."""
 
-    def __init__(self, status: int, error: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
+        super().__init__(str(body.get("message", body)))
         self.status = status
-        self.error = error
+        self.error = str(body.get("error"))
         """The name of the error's class at the door."""
+        self.near: list[str] = list(body.get("near", ()))
+        """The nearest names, if a name was misspelt."""
+        self.wait: Mapping[str, Any] = body.get("wait", {})
+        """The parts of a `WaitTimedOut`."""
 
 
 class FailedAssertion(ControlError, AssertionError):
@@ -71,5 +76,5 @@ class ControlClient:
             connection.close()
         if answer.status != 200:
             kind = FailedAssertion if found.get("is_assertion") else ControlError
-            raise kind(answer.status, str(found.get("error")), str(found.get("message", found)))
+            raise kind(answer.status, found)
         return found

@@ -13,21 +13,25 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from embedlog.errors import ConfigError, EmbedlogError
-from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.testing.control.kept import KeptObjects
 from embedlog.testing.control.openapi import page
 from embedlog.testing.control.table import table
+from embedlog.testing.control.tags import WrongValue
 from embedlog.testing.control.values import as_json
 from embedlog.testing.control.verbs import UnknownVerb, Verb, WrongCall
 from embedlog.testing.http.messages import HttpError, HttpRequest, HttpResponse
 from embedlog.testing.http.server import HttpServer
+from embedlog.testing.timed_out import WaitTimedOut
 
 _LOOPBACK = {"localhost", "::1"}
-_KEPT_MAX = 10_000
+_NEAR = re.compile(r"did you mean '([^']+)'")
+"""The nearest name in the text of an error."""
 
 
 class ControlDoor:
@@ -58,8 +62,7 @@ class ControlDoor:
         self._token = token
         root: Any = type(kafka)
         self._table = table(root)
-        self._lock = ranked_lock(Rank.KEPT)
-        self._kept: dict[str, object] = {}
+        self._kept = KeptObjects()
         self._server = HttpServer(self._answer, "embedlog-control", host, port)
 
     @property
@@ -91,14 +94,18 @@ class ControlDoor:
             return HttpResponse(page(self._table, self.url, with_token=self._token is not None))
         try:
             verb = self._verb(path)
-            value = verb.call(self._kafka, self._arguments(request, verb), self._object)
+            value = verb.call(self._kafka, self._arguments(request, verb), self._kept)
             return HttpResponse({"value": as_json(value, self._handle)})
         except HttpError:
             raise
         except UnknownVerb as error:
             raise _failure(404, error) from None
-        except WrongCall as error:
+        except (WrongCall, WrongValue) as error:
             raise _failure(400, error) from None
+        except (TypeError, ValueError, LookupError) as error:
+            if isinstance(error, EmbedlogError):
+                raise _failure(409, error) from None
+            raise _failure(400, error) from None  # of a method that checks its arguments itself
         except (EmbedlogError, AssertionError, OSError) as error:
             raise _failure(409, error) from None
 
@@ -145,27 +152,16 @@ class ControlDoor:
 
     # Kept objects
 
-    def _object(self, id: str) -> Any:
-        with self._lock:
-            if id not in self._kept:
-                raise WrongCall(f"nothing is kept under the id {id!r}")
-            return self._kept[id]
-
     def _handle(self, value: object) -> dict[str, Any] | None:
         noun = self._table.noun_of(value)
         if noun is None:
             return None
         if noun.key is not None:
             return {"@noun": noun.name, "arguments": dict(noun.key(value))}
-        with self._lock:
-            for id, each in self._kept.items():
-                if each is value:
-                    return {"@noun": noun.name, "@kept": id}
-            if len(self._kept) >= _KEPT_MAX:
-                raise ConfigError(f"the control door keeps {_KEPT_MAX} objects, and no more")
-            id = f"{noun.name}-{len(self._kept) + 1}"
-            self._kept[id] = value
-            return {"@noun": noun.name, "@kept": id}
+        id, is_new = self._kept.id_of(value, noun.name)
+        if is_new and noun.begin is not None:
+            noun.begin(value)
+        return {"@noun": noun.name, "@kept": id, "@repr": f"{value!r:.200}"}
 
 
 def is_loopback(host: str) -> bool:
@@ -191,8 +187,13 @@ def _of_query(text: str) -> Any:
 
 def _failure(status: int, error: Exception) -> HttpError:
     body: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
-    if isinstance(error, WrongCall):
-        body["near"] = error.near
+    near = (error.near if isinstance(error, WrongCall) else []) or _NEAR.findall(str(error))
+    if near or isinstance(error, WrongCall):
+        body["near"] = near
+    if isinstance(error, WaitTimedOut):
+        body["wait"] = {
+            name: getattr(error, name) for name in ("wanted", "timeout", "seen", "near")
+        }
     if isinstance(error, AssertionError):
         body["is_assertion"] = True
     return HttpError(status, body)

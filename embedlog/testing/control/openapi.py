@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from embedlog.testing.control.types import type_of
 from embedlog.testing.control.verbs import Table, Verb
 from embedlog.version import __version__
 
@@ -17,6 +18,13 @@ _ERROR = {
     },
     "required": ["error", "message"],
 }
+_ABOUT = """The calls of `embedlog.testing.Kafka`.
+
+Bytes are objects with `@text` or `@base64`. Objects that the door keeps, such as rules of faults,
+are `{"@kept": "fault-1", ...}`; the parameter `id` of later calls takes the id. Partitions as names
+of members are `orders-0`. An expected record is `{"key": ..., "value": {"@json_like": {...}}}`.
+Functions cannot travel.
+"""
 _FAILURES = {
     "400": "called wrongly: an argument is unknown, missing or of another type",
     "401": "the token is missing or wrong",
@@ -36,28 +44,28 @@ def page(table: Table, url: str, *, with_token: bool) -> dict[str, Any]:
         "info": {
             "title": "embedlog control door",
             "version": __version__,
-            "description": "The calls of embedlog.testing.Kafka. Bytes are objects with @text or "
-            "@base64.",
+            "description": _ABOUT,
         },
         "servers": [{"url": url}],
         "paths": paths,
         "components": {
             "schemas": {"Error": _ERROR},
+            "responses": {status: _failure(text) for status, text in _FAILURES.items()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
     return {**made, "security": [{"token": []}]} if with_token else made
 
 
+def _failure(text: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
 def _operation(verb: Verb) -> dict[str, Any]:
-    failures = {
-        status: {
-            "description": text,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-        }
-        for status, text in _FAILURES.items()
-    }
-    answer = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
+    failures = {status: {"$ref": f"#/components/responses/{status}"} for status in _FAILURES}
+    value = type_of(verb.returns).schema() if verb.returns else {}
+    answer = {"type": "object", "properties": {"value": value}, "required": ["value"]}
     made: dict[str, Any] = {
         "operationId": verb.name.replace(" ", "_"),
         "tags": [verb.noun.name or "kafka"],
@@ -65,7 +73,7 @@ def _operation(verb: Verb) -> dict[str, Any]:
         "description": verb.text,
         "responses": {
             "200": {
-                "description": "done",
+                "description": verb.returns or "done",
                 "content": {"application/json": {"schema": answer}},
             },
             **failures,

@@ -6,16 +6,30 @@ Annotations are texts here, as their names are often imported for the type check
 from __future__ import annotations
 
 import ast
-import base64
-import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-Kept = Callable[[str], Any]
-"""Returns the object that the door keeps under an id."""
+from embedlog.testing.control.tags import (
+    Kept,
+    WrongValue,
+    bytes_of,
+    datetime_of,
+    pattern_of,
+    place_of,
+    plain,
+    range_of,
+    rec_of,
+)
+from embedlog.testing.faults.options import ActionName
 
-_SCALARS = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
+_SCALARS = {
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "str": "string",
+    "StrPath": "string",
+}
 _LISTS = {"Collection", "Sequence", "Iterable", "list", "tuple", "set", "frozenset"}
 _MAPS = {"Mapping", "dict"}
 _BYTES = {
@@ -28,18 +42,39 @@ _BYTES = {
 }
 
 
-class WrongValue(ValueError):
-    """A value of JSON that is not of the expected type."""
+_TAGGED = {
+    "range": ("@range", {"type": "array", "items": {"type": "integer"}}),
+    "pattern": ("@pattern", {"type": "string"}),
+    "kept": ("@kept", {"type": "string"}),
+}
+_ALIASES = {
+    "Numbers": "int | Collection[int]",
+    "Text": "str | Pattern[str] | Collection[str]",
+    "ErrorGiven": "str | int",
+    "ActionName": f"Literal{list(get_args(ActionName))}",
+    "Since": "int | datetime | Mapping[int, int]",
+    "Headers": "Mapping[str, Any] | Iterable[tuple[str, Any]]",
+    "TopicPartition": "tuple[str, int]",
+}
+"""Names that stand for other types."""
+_KEPT = {"Snapshot"}
+"""Classes of objects that the door keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterType:
-    """One type. `kind` is a name of JSON Schema, or "bytes", "union" or "any"."""
+    """One type. `kind` is a name of JSON Schema, "any", "union", or a kind of this module:
+
+    "bytes", "datetime", "function", "kept", "pattern", "range", "rec", "tuple"
+    """
 
     kind: str
     parts: tuple[ParameterType, ...] = ()
-    """The items' type of an array, the values' type of an object, the types of a union."""
+    """The items' type of an array, the values' type of an object, the types of a union or of the
+    places of a tuple."""
     choices: tuple[str, ...] = ()
+    keys: str = "str"
+    """The type of an object's keys: "str", "int", or "place" for `topic-partition`."""
 
     def schema(self) -> dict[str, Any]:
         """Return the type as JSON Schema."""
@@ -51,6 +86,18 @@ class ParameterType:
             return _BYTES
         if self.kind == "union":
             return {"anyOf": [each.schema() for each in self.parts]}
+        if self.kind == "function":
+            return {"not": {}, "description": "a function, which cannot travel"}
+        if self.kind == "datetime":
+            return {"type": "string", "format": "date-time"}
+        if self.kind == "rec":
+            return {"type": "object", "description": "the fields of an expected record"}
+        if self.kind in _TAGGED:
+            return self._tagged_schema()
+        if self.kind == "tuple":
+            places = [each.schema() for each in self.parts]
+            size = len(places)
+            return {"type": "array", "prefixItems": places, "minItems": size, "maxItems": size}
         made: dict[str, Any] = {"type": self.kind}
         if self.kind == "array":
             made["items"] = self.parts[0].schema()
@@ -58,22 +105,30 @@ class ParameterType:
             made["additionalProperties"] = self.parts[0].schema()
         return made
 
+    def _tagged_schema(self) -> dict[str, Any]:
+        tag, inner = _TAGGED[self.kind]
+        made = {"type": "object", "properties": {tag: inner}, "required": [tag]}
+        return {"anyOf": [{"type": "string"}, made]} if self.kind == "kept" else made
+
     def value(self, given: Any, kept: Kept) -> Any:
         """Return the Python value of a JSON value.
 
         Raises:
             WrongValue: it has another type.
         """
-        if self.kind == "any":
-            return plain(given, kept)
+        reader = _READERS.get(self.kind)
+        if reader is not None:
+            return reader(given, kept)
         if self.kind == "union":
             return self._of_union(given, kept)
         if self.kind == "array" and isinstance(given, list):
             return [self.parts[0].value(each, kept) for each in given]
+        if self.kind == "tuple" and isinstance(given, list) and len(given) == len(self.parts):
+            pairs = zip(self.parts, given, strict=True)
+            return tuple(part.value(each, kept) for part, each in pairs)
         if self.kind == "object" and isinstance(given, dict):
-            return {name: self.parts[0].value(each, kept) for name, each in given.items()}
-        if self.kind == "bytes":
-            return _bytes_of(given)
+            key = _KEYS[self.keys]
+            return {key(name): self.parts[0].value(each, kept) for name, each in given.items()}
         if self.kind == "number" and isinstance(given, int) and not isinstance(given, bool):
             return float(given)
         is_right = _is(self.kind, given) and (not self.choices or given in self.choices)
@@ -85,8 +140,12 @@ class ParameterType:
         for each in self.parts:
             try:
                 return each.value(given, kept)
-            except WrongValue:
+            except WrongValue as error:
+                if each.kind == "rec" and isinstance(given, dict):
+                    raise WrongValue(f"{error}") from None  # names the wrong field
                 continue
+        if any(each.kind == "function" for each in self.parts):
+            _refuse_function(given, kept)
         raise WrongValue(f"expected {self}, found {given!r:.200}")
 
     def __str__(self) -> str:
@@ -94,10 +153,36 @@ class ParameterType:
             return " or ".join(map(repr, self.choices))
         if self.kind == "union":
             return " or ".join(map(str, self.parts))
+        if self.kind == "tuple":
+            return f"[{', '.join(map(str, self.parts))}]"
         return f"{self.kind} of {self.parts[0]}" if self.parts else self.kind
 
 
 ANY = ParameterType("any")
+
+
+def _refuse_function(given: Any, _kept: Kept) -> Any:
+    raise WrongValue(f"functions cannot travel to the control door, found {given!r:.200}")
+
+
+def _number_of(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise WrongValue(f"expected a number as the name of a member, found {text!r}") from None
+
+
+_READERS: dict[str, Callable[[Any, Kept], Any]] = {
+    "any": plain,
+    "bytes": lambda given, _: bytes_of(given),
+    "datetime": lambda given, _: datetime_of(given),
+    "function": _refuse_function,
+    "kept": lambda given, kept: kept(given["@kept"] if isinstance(given, dict) else given),
+    "pattern": lambda given, _: pattern_of(given),
+    "range": lambda given, _: range_of(given),
+    "rec": rec_of,
+}
+_KEYS: dict[str, Callable[[str], Any]] = {"str": str, "int": _number_of, "place": place_of}
 
 
 def _is(kind: str, given: Any) -> bool:
@@ -128,10 +213,14 @@ def _type(node: ast.expr) -> ParameterType:
     if isinstance(node, ast.Subscript):
         return _generic(_name(node.value), node.slice)
     name = _name(node)
+    if name in _ALIASES:
+        return type_of(_ALIASES[name])
     if name in _SCALARS:
         return ParameterType(_SCALARS[name])
-    if name == "StrPath":
-        return ParameterType("string")
+    if name in {"datetime", "range", "rec"}:
+        return ParameterType(name)
+    if name in _KEPT:
+        return ParameterType("kept")
     return ParameterType("bytes") if name in {"bytes", "Buffer"} else ANY
 
 
@@ -143,13 +232,27 @@ def _generic(name: str, inside: ast.expr) -> ParameterType:
     arguments = inside.elts if isinstance(inside, ast.Tuple) else [inside]
     if name in _LISTS and (name != "tuple" or _is_open(arguments)):
         return ParameterType("array", (_type(arguments[0]),))
-    if name in _MAPS and len(arguments) == 2 and _name(arguments[0]) == "str":
-        return ParameterType("object", (_type(arguments[1]),))
+    if name == "tuple":
+        return ParameterType("tuple", tuple(map(_type, arguments)))
+    if name in _MAPS and len(arguments) == 2:
+        keys = _keys(_type(arguments[0]))
+        return ParameterType("object", (_type(arguments[1]),), keys=keys) if keys else ANY
+    if name == "Callable":
+        return ParameterType("function")
+    if name == "Pattern":
+        return ParameterType("pattern")
     if name == "Literal":
         texts = [each.value for each in arguments if isinstance(each, ast.Constant)]
         if all(isinstance(each, str) for each in texts):
             return ParameterType("string", choices=tuple(map(str, texts)))
     return ANY
+
+
+def _keys(given: ParameterType) -> str:
+    """Return the type of keys by its short name; "" if JSON has no such keys."""
+    if given.kind == "tuple":
+        return "place" if [each.kind for each in given.parts] == ["string", "integer"] else ""
+    return {"string": "str", "integer": "int"}.get(given.kind, "")
 
 
 def _is_open(arguments: list[ast.expr]) -> bool:
@@ -161,29 +264,3 @@ def _name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def plain(given: Any, kept: Kept) -> Any:
-    """Return the Python value of JSON of any type, with bytes and kept objects inside."""
-    if isinstance(given, list):
-        return [plain(each, kept) for each in given]
-    if not isinstance(given, dict):
-        return given
-    if given.keys() in ({"@text"}, {"@base64"}):
-        return _bytes_of(given)
-    if "@kept" in given:
-        return kept(given["@kept"])
-    return {name: plain(each, kept) for name, each in given.items()}
-
-
-def _bytes_of(given: Any) -> bytes:
-    text = given.get("@text") if isinstance(given, dict) else given
-    if isinstance(text, str):
-        return text.encode()
-    coded = given.get("@base64") if isinstance(given, dict) else None
-    try:
-        if isinstance(coded, str):
-            return base64.b64decode(coded, validate=True)
-    except binascii.Error:
-        pass
-    raise WrongValue(f'expected text or {{"@base64": ...}}, found {given!r:.200}')

@@ -1,10 +1,11 @@
 """Python values as JSON: the answers of the control door.
 
 bytes                     {"@text": "..."} if they are UTF-8, else {"@base64": "..."}
-dataclasses, named tuples objects with their fields
-other keys than text      their text
+times                     text of ISO 8601
+dataclasses, named tuples objects with their fields, without the fields that their text leaves out
+other keys than text      their text; `orders-0` for a partition
 objects of the table      {"@noun": "broker", "arguments": {"node_id": 1}}
-kept objects              {"@kept": "registry_fault-1", "@noun": "registry_fault"}
+kept objects              {"@noun": "fault", "@kept": "fault-1", "@repr": "<FaultRule ...>"}
 all others                {"@repr": "..."}
 """
 
@@ -14,10 +15,12 @@ import base64
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from embedlog.common import Value
+from embedlog.testing.control.tags import key_text
 
 Handle = Callable[[Any], dict[str, Any] | None]
 """Returns the reference to an object that is no value; None for other objects."""
@@ -33,13 +36,16 @@ def as_json(value: Any, handle: Handle) -> Any:
         return value.name
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value))
+    if isinstance(value, datetime):
+        return value.isoformat()
     found = handle(value)
     if found is not None:
         return found
     if isinstance(value, Mapping):
-        return {_key(name): as_json(each, handle) for name, each in value.items()}
+        return {key_text(name): as_json(each, handle) for name, each in value.items()}
     if is_dataclass(value):
-        return {each.name: as_json(getattr(value, each.name), handle) for each in fields(value)}
+        told = [each.name for each in fields(value) if each.repr]
+        return {name: as_json(getattr(value, name), handle) for name in told}
     if isinstance(value, Value):
         return {name: as_json(each, handle) for name, each in vars(value).items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -56,9 +62,3 @@ def _bytes(value: bytes) -> dict[str, str]:
         return {"@text": value.decode()}
     except UnicodeDecodeError:
         return {"@base64": base64.b64encode(value).decode()}
-
-
-def _key(name: Any) -> str:
-    if isinstance(name, tuple):
-        return "-".join(map(str, name))
-    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else str(name)

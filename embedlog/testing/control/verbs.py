@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from types import MemberDescriptorType
 from typing import Any
 
-from embedlog.testing.control.types import ANY, Kept, ParameterType, WrongValue, type_of
+from embedlog.testing.control.kept import KeptObjects
+from embedlog.testing.control.tags import WrongValue
+from embedlog.testing.control.types import ANY, ParameterType, type_of
+from embedlog.testing.faults.options import FaultOptions, TriggerOptions
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _MANY = inspect.Parameter.VAR_POSITIONAL
 _OPEN = inspect.Parameter.VAR_KEYWORD
+_OPTIONS = {"Unpack[FaultOptions]": FaultOptions, "Unpack[TriggerOptions]": TriggerOptions}
+"""The parameters that an annotation of `**given` stands for."""
+
+
+LIST, FORGET = "list", "forget"
+INNER = "only a test in the process of the cluster can call it"
+"""The reason for the lack of calls that take or return functions, clients and other objects."""
 
 
 class WrongCall(ValueError):
@@ -71,11 +81,35 @@ class Parameter:
         }
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[list[Parameter], bool]:
-    """Return the parameters after the first, and whether the function takes any others."""
+def _parameters(
+    function: Callable[..., Any], like: Callable[..., Any] | None = None
+) -> tuple[list[Parameter], bool]:
+    """Return the parameters after the first, and whether the function takes any others.
+
+    The function takes the parameters of `like` by name.
+    """
     found = list(inspect.signature(function).parameters.values())[1:]
-    is_open = any(each.kind == _OPEN for each in found)
-    return [Parameter.of(each) for each in found if each.kind != _OPEN], is_open
+    named = [Parameter.of(each) for each in found if each.kind != _OPEN]
+    rest = [each for each in found if each.kind == _OPEN]
+    if not rest:
+        return named, False
+    options = _OPTIONS.get(str(rest[0].annotation))
+    if options is not None:
+        for name, annotation in options.__annotations__.items():
+            kind = type_of(getattr(annotation, "__forward_arg__", str(annotation)))
+            named.append(Parameter(name, kind, False, True))
+        return named, False
+    if like is None:
+        return named, True
+    known = {each.name for each in named}
+    others = [each for each in _parameters(like)[0] if each.name not in known]
+    return [*named, *(replace(each, is_required=False, is_keyword=True) for each in others)], False
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    """Return the annotation of a function's result."""
+    found = inspect.signature(function).return_annotation
+    return "" if found is inspect.Signature.empty else str(found)
 
 
 @dataclass(frozen=True)
@@ -95,6 +129,14 @@ class Noun:
     """Names of methods and properties; a name with a dot before it is an attribute of objects."""
     reach: Callable[..., Any] | None = None
     key: Callable[[Any], Mapping[str, Any]] | None = None
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Further verbs: functions of the object."""
+    of_kafka: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Further verbs: functions of the `Kafka`, such as the method that makes these objects."""
+    like: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Method with `**given` -> the function whose parameters it takes there."""
+    begin: Callable[[Any], object] | None = None
+    """Called with a new object that the door keeps."""
 
     @cached_property
     def parameters(self) -> list[Parameter]:
@@ -105,13 +147,31 @@ class Noun:
 
     def verbs(self) -> Iterator[Verb]:
         """Yield a verb for each offered name."""
+        for word, function in self.of_kafka.items():
+            yield Verb.of_function(self, word, function, is_of_kafka=True)
+        if self.reach is None:
+            if "list" not in self.of_kafka:
+                text = "Return the objects of this kind that the door keeps."
+                yield Verb(self, "list", False, text, is_of_kafka=True, of_door=LIST)
+            text = "Let the door keep the object no more. Nothing else happens to it."
+            yield Verb(self, "forget", False, text, returns="None", of_door=FORGET)
         for name in self.offered.split():
             yield Verb.of(self, name)
+        for word, function in self.functions.items():
+            yield Verb.of_function(self, word, function)
 
-    def object(self, kafka: Any, arguments: Mapping[str, Any], kept: Kept) -> Any:
+    def inner(self) -> list[str]:
+        """Return the public names of the class that the door does not offer."""
+        offered = {each.lstrip(".") for each in self.offered.split()}
+        return [name for name in dir(self.of) if name[0] != "_" and name not in offered]
+
+    def object(self, kafka: Any, arguments: Mapping[str, Any], kept: KeptObjects) -> Any:
         """Return the object that the arguments choose."""
         if self.reach is None:
-            found = kept(arguments["id"])
+            try:
+                found = kept(arguments["id"])
+            except WrongValue as error:
+                raise WrongCall(f"id: {error}") from None
             if not isinstance(found, self.of):
                 raise WrongCall(f"id: {arguments['id']!r} is no {self.name}")
             return found
@@ -131,6 +191,14 @@ class Verb:
     """The parameters of the method."""
     is_open: bool = False
     """Whether the method takes further parameters by name, which it checks itself."""
+    returns: str = ""
+    """The annotation of the result; empty if it has none."""
+    function: Callable[..., Any] | None = None
+    """The function to call in place of a method."""
+    is_of_kafka: bool = False
+    """Whether it needs no object of the noun."""
+    of_door: str = ""
+    """LIST or FORGET, which are about the kept objects of the noun."""
 
     @classmethod
     def of(cls, noun: Noun, name: str) -> Verb:
@@ -143,16 +211,37 @@ class Verb:
             return cls(noun, name[1:], True, f"The attribute `{name[1:]}`.")
         found = inspect.getattr_static(noun.of, name)
         text = inspect.getdoc(found) or f"The attribute `{name}`."
-        if isinstance(found, property | cached_property | MemberDescriptorType):
-            is_slot = isinstance(found, MemberDescriptorType)
-            return cls(noun, name, True, f"The attribute `{name}`." if is_slot else text)
-        own, is_open = _parameters(found)
-        return cls(noun, name, False, text, own, is_open)
+        if isinstance(found, property | cached_property):
+            getter: Any = found.fget if isinstance(found, property) else found.func
+            return cls(noun, name, True, text, returns=_returned(getter))
+        if isinstance(found, MemberDescriptorType):
+            return cls(noun, name, True, f"The attribute `{name}`.")
+        own, is_open = _parameters(found, noun.like.get(name))
+        return cls(noun, name, False, text, own, is_open, _returned(found))
+
+    @classmethod
+    def of_function(
+        cls, noun: Noun, word: str, function: Callable[..., Any], *, is_of_kafka: bool = False
+    ) -> Verb:
+        """Read a verb from a function of the object, or of the `Kafka`."""
+        own, is_open = _parameters(function, noun.like.get(function.__name__))
+        return cls(
+            noun,
+            word,
+            False,
+            inspect.getdoc(function) or "",
+            own,
+            is_open,
+            _returned(function),
+            function,
+            is_of_kafka,
+        )
 
     @property
     def name(self) -> str:
         """The words of the call, such as "broker disk fail"."""
-        return f"{self.noun.name} {self.attribute}".strip()
+        word = "" if self.attribute == "__call__" else self.attribute
+        return f"{self.noun.name} {word}".strip()
 
     @property
     def path(self) -> str:
@@ -162,20 +251,24 @@ class Verb:
     @property
     def parameters(self) -> list[Parameter]:
         """All parameters, the noun's first."""
-        return [*self.noun.parameters, *self.own]
+        return self.own if self.is_of_kafka else [*self.noun.parameters, *self.own]
 
-    def call(self, kafka: Any, given: Mapping[str, Any], kept: Kept) -> Any:
+    def call(self, kafka: Any, given: Mapping[str, Any], kept: KeptObjects) -> Any:
         """Make the call with arguments of JSON.
 
         Raises:
             WrongCall: an argument is unknown, missing, or of another type.
         """
         values = self._values(given, kept)
-        names = {each.name for each in self.noun.parameters}
-        owner = self.noun.object(
+        if self.of_door == LIST:
+            return kept.of(self.noun.of)
+        if self.of_door == FORGET:
+            self.noun.object(kafka, values, kept)
+            return kept.forget(values["id"])
+        names = set() if self.is_of_kafka else {each.name for each in self.noun.parameters}
+        found = self._callable(
             kafka, {name: value for name, value in values.items() if name in names}, kept
         )
-        found = getattr(owner, self.attribute)
         if self.is_value:
             return found
         many = [value for each in self.own if each.is_many for value in values.pop(each.name, ())]
@@ -195,7 +288,14 @@ class Verb:
                 raise WrongCall(f"{self.name}: {error}") from None
             raise
 
-    def _values(self, given: Mapping[str, Any], kept: Kept) -> dict[str, Any]:
+    def _callable(self, kafka: Any, chosen: Mapping[str, Any], kept: KeptObjects) -> Any:
+        """Return the method or the value."""
+        if self.function is None:
+            return getattr(self.noun.object(kafka, chosen, kept), self.attribute)
+        owner = kafka if self.is_of_kafka else self.noun.object(kafka, chosen, kept)
+        return partial(self.function, owner)
+
+    def _values(self, given: Mapping[str, Any], kept: KeptObjects) -> dict[str, Any]:
         known = {each.name: each for each in self.parameters}
         values = {}
         for name, value in given.items():
@@ -223,6 +323,8 @@ class Verb:
             "text": self.text,
             "parameters": [each.described() for each in self.parameters],
             "open": self.is_open,
+            "free": self.is_of_kafka,
+            "returns": self.returns,
         }
 
 
@@ -241,9 +343,16 @@ class Table:
         """
         found = self.verbs.get(name)
         if found is None:
+            self._refuse_inner(name)
             near = get_close_matches(name, self.verbs, 3)
             raise UnknownVerb(f"there is no verb {name!r}", near)
         return found
+
+    def _refuse_inner(self, name: str) -> None:
+        """Raise UnknownVerb if only the process of the cluster has the call."""
+        owner, _, attribute = name.rpartition(" ")
+        if owner in self.nouns and attribute in self.nouns[owner].inner():
+            raise UnknownVerb(f"{name}: {INNER}")
 
     def noun_of(self, value: object) -> Noun | None:
         """Return the noun whose objects `value` is one of; None if there is none."""
@@ -260,6 +369,7 @@ class Table:
                     "name": each.name,
                     "parameters": [parameter.described() for parameter in each.parameters],
                     "is_kept": each.reach is None,
+                    "inner": each.inner(),
                 }
                 for each in self.nouns.values()
             ],

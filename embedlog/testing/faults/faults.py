@@ -12,11 +12,12 @@ from embedlog.testing.faults.rule import FaultRule
 from embedlog.testing.faults.stage import RuleStage
 from embedlog.testing.faults.waiting import Waiting
 from embedlog.testing.interception import RULES
+from embedlog.testing.unfired import UnfiredFault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, Unpack
+    from typing import Any, Protocol, Unpack
 
     from embedlog.broker.broker import Broker
     from embedlog.cluster.cluster import Cluster
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from embedlog.testing.faults.matching import Matcher
     from embedlog.testing.faults.options import FaultOptions, TriggerOptions
     from embedlog.testing.interception import Call, Stages
+
+    class Recording(Protocol):
+        """The timeline that shows when rules act."""
+
+        def note_fault(self, rule: object, call: Call) -> None:
+            """Add an event."""
 
 
 class Faults(Presets):
@@ -33,12 +40,19 @@ class Faults(Presets):
     from any thread.
     """
 
-    def __init__(self, cluster: Cluster, stages: Stages) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        stages: Stages,
+        recording: Callable[[], Recording | None] = lambda: None,
+    ) -> None:
+        """`recording()` returns the present recording, which shows when rules act."""
         self.scheduler = cluster.runtime.scheduler
-        self.on_hit: Callable[[FaultRule, Call], None] | None = None
+        self.on_hit: Callable[[FaultRule, Call], object] | None = None
         """Called each time a rule acts, in the thread of the request."""
         self._cluster = cluster
         self._stages = stages
+        self._recording = recording
         self._waiting = Waiting(cluster.runtime, self._runs)
         self._lock = ranked_lock(Rank.FAULT_RULES)
         self._rules: list[FaultRule] = []
@@ -145,7 +159,7 @@ class Faults(Presets):
         """Remove every rule, and check each as at the end of its `with`.
 
         Raises:
-            AssertionError: rules never acted. Not with `may_miss`.
+            UnfiredFault: rules never acted. Not with `may_miss`.
         """
         __tracebackhide__ = True  # pytest then shows the line of the test
         for rule in list(self):
@@ -183,10 +197,10 @@ class Faults(Presets):
         for rule in list(self._unchecked):
             try:
                 rule.check()
-            except AssertionError as error:
+            except UnfiredFault as error:
                 stories.append(str(error))
         if stories and not may_miss:
-            raise AssertionError("\n".join(stories))
+            raise UnfiredFault("\n".join(stories))
 
     # For the rules
 
@@ -211,6 +225,9 @@ class Faults(Presets):
 
     def noticed(self, rule: FaultRule, call: Call) -> None:
         """Note that the rule has acted."""
+        recording = self._recording()
+        if recording is not None:
+            recording.note_fault(rule, call)
         if self.on_hit is not None:
             self.on_hit(rule, call)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from embedlog.errors import TimedOut
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.pending import Pending
 from embedlog.testing.faults.fired import Fired
+from embedlog.testing.seen_request import SeenRequest
+from embedlog.testing.unfired import UnfiredFault
 from wire.api_keys import NAMES
 
 TYPE_CHECKING = False
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _MISSES_MAX = 8
+_REQUESTS_MAX = 1_000
 _DEFAULT_TIMEOUT = 10.0
 
 
@@ -48,8 +53,8 @@ class FaultRule:
         my_service()
     assert fault.hits == 2
 
-    At the end of its `with`, and when the cluster is closed, a rule that never acted raises an
-    AssertionError, unless it was made with `may_miss=True`.
+    At the end of its `with`, and when the cluster is closed, a rule that never acted raises
+    UnfiredFault, unless it was made with `may_miss=True`.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class FaultRule:
         self._may_miss = may_miss
         self._lock = ranked_lock(Rank.FAULT_RULE)
         self._hits = 0
+        self._requests: deque[SeenRequest] = deque(maxlen=_REQUESTS_MAX)
         self._waiters: list[tuple[int, Pending[None]]] = []
         self._misses: dict[str, int] = {}
         self._near: Sequence[str] | None = None
@@ -88,6 +94,12 @@ class FaultRule:
     def seen(self) -> int:
         """The number of matching requests, with those at which the rule did not act."""
         return self._trigger.seen
+
+    @property
+    def requests(self) -> list[SeenRequest]:
+        """The matching requests, the newest 1,000."""
+        with self._lock:
+            return list(self._requests)
 
     @property
     def is_removed(self) -> bool:
@@ -126,7 +138,7 @@ class FaultRule:
         """Raise what the rule has to report: a function's error, or that it never acted.
 
         Raises:
-            AssertionError: the rule never acted, and `may_miss` is False.
+            UnfiredFault: the rule never acted, and `may_miss` is False.
         """
         __tracebackhide__ = True  # pytest then shows the line of the test
         self._host.settled(self)
@@ -135,7 +147,7 @@ class FaultRule:
                 failure, guarded.failure = guarded.failure, None
                 raise failure
         if self._hits == 0 and not self._may_miss:
-            raise AssertionError(self._story())
+            raise UnfiredFault(self._story())
 
     def __enter__(self) -> Self:
         return self
@@ -165,20 +177,25 @@ class FaultRule:
             self._note_miss(call, why)
             return proceed(call)
         action = self._action
-        if not action.is_late and not self._fires():
+        if not action.is_late and not self._fires(call):
             return proceed(call)
         fired = Fired(
             self,
             call,
             items,
             hit=self._hit,
-            fires=self._fires,
+            fires=lambda: self._fires(call),
             is_removed=lambda: self._is_removed,
         )
         return action.perform(fired, proceed)
 
-    def _fires(self) -> bool:
+    def _fires(self, call: Call) -> bool:
+        context = call.context
+        noted = SeenRequest(
+            NAMES[context.api_key], context.api_version, context.client_id, call.broker.node_id
+        )
         with self._lock:
+            self._requests.append(noted)
             return not self._is_removed and self._trigger.fires()
 
     def _hit(self, call: Call) -> None:

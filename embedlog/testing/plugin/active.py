@@ -67,4 +67,8 @@ class Active:
             item.stash[_HAS_FAILED] = True
             for each in self.clusters:
                 report.sections.extend(failures.sections(each))
+                directory = item.config.getini("embedlog_save")
+                if directory:
+                    place = item.config.rootpath / directory
+                    report.sections.extend(failures.saved(each, place, item.name))
         return report

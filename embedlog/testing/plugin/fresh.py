@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from embedlog.testing.plugin.environment import variables
 from embedlog.testing.plugin.leak_rules import leak_rules, report
 from embedlog.testing.plugin.marks import Marked, cases_of
 from embedlog.testing.plugin.real import RealKafka
+from embedlog.testing.shape import Shape
 
 
 def fresh(request: pytest.FixtureRequest, marker: str) -> Iterator[Kafka | RealKafka]:
@@ -31,7 +33,7 @@ def fresh(request: pytest.FixtureRequest, marker: str) -> Iterator[Kafka | RealK
         with RealKafka(address, marked) as real, led_by(request.config, marked, real):
             yield real
         return
-    with Kafka(marked.shape) as kafka:
+    with Kafka(shape_of(request.config, marked)) as kafka:
         kafka.watch_leaks()
         with led_by(request.config, marked, kafka):
             yield kafka
@@ -39,6 +41,13 @@ def fresh(request: pytest.FixtureRequest, marker: str) -> Iterator[Kafka | RealK
         texts = [] if has_failed(request.node) else checked(kafka, rules)
     if texts:
         pytest.fail("the test left behind\n" + "\n".join(texts), pytrace=False)
+
+
+def shape_of(config: pytest.Config, marked: Marked) -> Shape:
+    """Return the shape of a cluster: the marker's, with a timeline if the ini file asks for it."""
+    if "timeline" in marked.given or not config.getini("embedlog_timeline"):
+        return marked.shape
+    return replace(marked.shape, timeline=True)
 
 
 def checked(kafka: Kafka, rules: dict[str, str], first: int = 0) -> list[str]:

@@ -14,7 +14,7 @@ from embedlog.testing.kafka import Kafka
 from embedlog.testing.names import hint
 from embedlog.testing.plugin.active import activate
 from embedlog.testing.plugin.environment import variables
-from embedlog.testing.plugin.fresh import checked, led_by, real_address
+from embedlog.testing.plugin.fresh import checked, led_by, real_address, shape_of
 from embedlog.testing.plugin.isolation import Isolation
 from embedlog.testing.plugin.leak_rules import leak_rules
 from embedlog.testing.plugin.marks import Marked
@@ -41,7 +41,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Kafka | RealKafka]:
             isolation = Isolation(real, lambda _first: [])
         else:
             early = config.stash.get(_EARLY, None) if marked is _PLAIN else None
-            kafka = fake = early or stack.enter_context(Kafka(marked.shape))
+            kafka = fake = early or stack.enter_context(Kafka(shape_of(config, marked)))
             fake.watch_leaks()
             isolation = Isolation(fake, lambda first: checked(fake, rules, first))
         stack.enter_context(led_by(config, marked, kafka))
@@ -59,7 +59,7 @@ def start_early(config: pytest.Config) -> None:
     """
     port = _port_of(config.getini("embedlog_start"))
     try:
-        kafka = config.stash[_EARLY] = _open_at(port, _settings(config.getini("embedlog_config")))
+        kafka = config.stash[_EARLY] = _open_at(config, port)
         config.add_cleanup(kafka.close)
         config.pluginmanager.register(_End(kafka))
         named = variables(config.getini("embedlog_env") or True, kafka.bootstrap_servers)
@@ -86,10 +86,12 @@ def _settings(lines: list[str]) -> dict[str, object]:
     return Shape.of(config={name.strip(): value.strip() for name, _, value in pairs}).settings()
 
 
-def _open_at(port: int, settings: dict[str, object]) -> Kafka:
+def _open_at(config: pytest.Config, port: int) -> Kafka:
+    settings = _settings(config.getini("embedlog_config"))
     cluster = Cluster(None, settings, is_embedded=True)
     try:
-        return Kafka(cluster=cluster, listener=cluster.listen("127.0.0.1", port))
+        listener = cluster.listen("127.0.0.1", port)
+        return Kafka(shape_of(config, _PLAIN), cluster=cluster, listener=listener)
     except BaseException:
         cluster.close()
         raise

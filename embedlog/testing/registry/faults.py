@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self
 
-from embedlog.errors import ConfigError, EmbedlogError, TimedOut
+from embedlog.errors import ConfigError, TimedOut
 from embedlog.runtime import real_runtime
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.threads import Parked
 from embedlog.testing.registry.api import ROUTES, VERBS
 from embedlog.testing.registry.errors import RegistryError
+from embedlog.testing.unfired import UnfiredFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.testing.faults.triggers import Trigger
+
+REQUESTS_MAX = 1_000
+"""The number of requests that a fault remembers."""
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _CODES = {401: 401, 403: 403, 404: 40403, 409: 409, 422: 42201, 500: 50001, 503: 50003}
 """The error code in the body for a status, unless the fault names one."""
-
-
-class UnfiredFault(EmbedlogError, AssertionError):
-    """A fault was declared, and no request met it: the test proves nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class RegistryFault:
         status: int | None,
         code: int | None,
         message: str | None,
-        times: int | None,
+        trigger: Trigger,
         delay: float,
         after: bool,
         may_miss: bool,
@@ -70,42 +72,48 @@ class RegistryFault:
         self._matches = _matcher(what)
         _expect(status is None or 400 <= status <= 599, f"status={status!r}: expected 400 to 599")
         _expect(status is not None or delay > 0, "a fault needs a status or a delay")
-        _expect(times is None or times > 0, f"times={times!r}: expected 1 or more")
         _expect(delay >= 0, f"delay={delay!r}: expected seconds")
         self._error = None
         if status is not None:
             code = _CODES.get(status, status) if code is None else code
             self._error = (status, {"error_code": code, "message": message or f"fault: {what}"})
-        self._left = times
+        self._trigger = trigger
         self._delay_ms = delay * 1000
         self.after = after
         """Whether the registry does its work before it fails the request."""
         self.may_miss = may_miss
         self._forget = forget
         self._lock = ranked_lock(Rank.REGISTRY_FAULT)
-        self._seen: list[RegistryRequest] = []
+        self._hits = 0
+        self._requests: deque[RegistryRequest] = deque(maxlen=REQUESTS_MAX)
         self._waiting: list[Parked] = []
         self._delayed: list[Parked] = []
         self._is_removed = False
 
     @property
     def hits(self) -> int:
-        """The number of requests that met the fault."""
-        return len(self._seen)
+        """How often the fault has acted."""
+        return self._hits
 
     @property
-    def seen(self) -> list[RegistryRequest]:
-        """The requests that met the fault."""
-        return list(self._seen)
+    def seen(self) -> int:
+        """The number of matching requests, with those at which the fault did not act."""
+        return self._trigger.seen
+
+    @property
+    def requests(self) -> list[RegistryRequest]:
+        """The matching requests, the newest 1,000."""
+        return list(self._requests)
 
     def take(self, request: RegistryRequest) -> bool:
         """Return whether the fault acts on a request, and count it."""
         with self._lock:
-            if self._is_removed or self._left == 0 or not self._matches(request):
+            if self._is_removed or not self._matches(request):
                 return False
-            if self._left is not None:
-                self._left -= 1
-            self._seen.append(request)
+            self._requests.append(request)
+            if not self._trigger.fires():
+                return False
+            self._hits += 1
             waiting, self._waiting = self._waiting, []
         for each in waiting:
             each.wake()
@@ -128,23 +136,23 @@ class RegistryFault:
             status, body = self._error
             raise _answer(status, body)
 
-    def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
-        """Wait until this many requests have met the fault; `timeout` is in seconds.
+    def wait(self, n: int = 1, timeout: float = 10.0) -> None:
+        """Wait until the fault has acted `n` times, at most `timeout` seconds.
 
         Raises:
-            TimedOut: fewer have.
+            TimedOut: it has not.
         """
         clock = real_runtime().clock
         end_ms = clock.monotonic_ms() + timeout * 1000
         while True:
             parked = Parked()
             with self._lock:
-                if len(self._seen) >= hits:
+                if self._hits >= n:
                     return
                 self._waiting.append(parked)
             left_ms = end_ms - clock.monotonic_ms()
             if left_ms <= 0:
-                raise TimedOut(f"{self!r}: expected {hits} hits within {timeout} s")
+                raise TimedOut(f"{self!r}: expected {n} hits within {timeout} s")
             parked.sleep(left_ms)
 
     def remove(self) -> None:
@@ -156,24 +164,31 @@ class RegistryFault:
             each.wake()
         self._forget(self)
 
-    def expect_hit(self) -> None:
-        """Raise UnfiredFault if no request has met the fault, and `may_miss` is false."""
-        if not self._seen and not self.may_miss:
+    def check(self) -> None:
+        """Raise what the fault has to report.
+
+        Raises:
+            UnfiredFault: the fault never acted, and `may_miss` is false.
+        """
+        __tracebackhide__ = True  # pytest then shows the line of the test
+        if self._hits == 0 and not self.may_miss:
+            seen = self.seen
             raise UnfiredFault(
-                f"no request met the fault {self.what!r} of the schema registry; "
-                "may_miss=True allows that"
+                f"the fault {self.what!r} of the schema registry never acted; it saw {seen} "
+                f"matching requests{f', and acts {self._trigger}' if seen else ''}"
             )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        __tracebackhide__ = True
         self.remove()
         if kind is None:
-            self.expect_hit()
+            self.check()
 
     def __repr__(self) -> str:
-        return f"<RegistryFault {self.what!r}, {self.hits} hits>"
+        return f"<RegistryFault {self.what!r}, {self._trigger}: {self.hits} hits, {self.seen} seen>"
 
 
 def _answer(status: int, body: dict[str, Any]) -> RegistryError:

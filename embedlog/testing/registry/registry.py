@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.testing.faults.triggers import trigger_of
 from embedlog.testing.http.server import HttpServer
 from embedlog.testing.registry.catalog import Catalog
 from embedlog.testing.registry.endpoint import Endpoint
@@ -150,7 +151,12 @@ class Registry:
         status: int | None = None,
         code: int | None = None,
         message: str | None = None,
+        once: bool | None = None,
+        nth: int | None = None,
         times: int | None = None,
+        always: bool | None = None,
+        chance: float | None = None,
+        seed: int | None = None,
         delay: float = 0.0,
         after: bool = False,
         may_miss: bool = False,
@@ -158,9 +164,10 @@ class Registry:
         """Refuse or delay requests. The handle counts them, and `with` ends the fault.
 
         `what` is a verb ("register", "get_schema"), a method ("POST"), a path ("/subjects/*"), or a
-        method and a path. `status` and `code` are the answer's, `delay` is in seconds, `times`
-        limits the number of requests. With `after` the registry does its work before it fails. A
-        fault that no request met fails the test at its end, unless `may_miss` is true.
+        method and a path. `status` and `code` are the answer's, `delay` is in seconds. It acts
+        once, unless `nth`, `times`, `always` or `chance` with `seed` say otherwise, as for
+        `Kafka.fault`. With `after` the registry does its work before it fails. A fault that never
+        acted raises UnfiredFault at its end, unless `may_miss` is true.
 
             with kafka.registry.fault("register", status=503, times=2) as fault:
                 my_service()
@@ -171,12 +178,15 @@ class Registry:
         """
         if self._is_closed:
             raise ClosedError(f"fault({what!r}): the schema registry is closed")
+        trigger = trigger_of(
+            once=once, nth=nth, times=times, always=always, chance=chance, seed=seed
+        )
         made = RegistryFault(
             what,
             status=status,
             code=code,
             message=message,
-            times=times,
+            trigger=trigger,
             delay=delay,
             after=after,
             may_miss=may_miss,
@@ -211,7 +221,7 @@ class Registry:
         """End the server. Idempotent.
 
         Raises:
-            UnfiredFault: a fault is still there that no request has met.
+            UnfiredFault: a fault is still there that never acted.
         """
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
@@ -224,7 +234,7 @@ class Registry:
         if server is not None:
             server.close()
         for each in faults:
-            each.expect_hit()
+            each.check()
 
     def __enter__(self) -> Self:
         return self

@@ -31,17 +31,29 @@ class Recorder:
         self.dropped = 0
         """The number of older entries that were forgotten."""
         self.frames: list[Frame] | None = [] if keeps_frames else None
+        self.is_on = True
+        """Whether the recording goes on."""
         self._stop_observing = observe(self._hear)
         stages.put(TIMELINE, self._see)
 
     def end(self) -> None:
         """End the recording. Idempotent."""
+        self.is_on = False
         self._stop_observing()
         self._stages.remove(TIMELINE, self._see)
 
     def note(self, kind: str, text: str, why: str, node_id: int | None) -> None:
         """Add an entry that is no request."""
         self._add(Entry(self._now_us(), kind, text, why, node_id))
+
+    def note_fault(self, rule: str, call: Call) -> None:
+        """Add an entry for a fault at a request; `rule` is the reason."""
+        context = call.context
+        api = NAMES.get(context.api_key, str(context.api_key))
+        text = f'broker {call.broker.node_id} "{context.client_id or ""}": a rule meets {api}'
+        entry = Entry(self._now_us(), "fault", text, rule, call.broker.node_id)
+        entry.api, entry.version, entry.client_id = api, context.api_version, context.client_id
+        self._add(entry)
 
     def _see(self, call: Call, proceed: Proceed) -> Any:
         context = call.context

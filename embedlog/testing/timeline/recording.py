@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from embedlog.runtime.clock import Clock
-    from embedlog.testing.interception import Stages
+    from embedlog.testing.interception import Call, Stages
 
 
 class Recording:
@@ -48,6 +48,16 @@ class Recording:
     def note(self, kind: str, text: str, *, why: str = "", node_id: int | None = None) -> None:
         """Add an event of the test's own, or of the test kit: a fault, for example."""
         self._recorder.note(kind, text, why, node_id)
+
+    def note_fault(self, rule: object, call: Call) -> None:
+        """Add the event that a fault rule has acted at a request. Nothing after `end`."""
+        if self._recorder.is_on:
+            self._recorder.note_fault(str(rule), call)
+
+    def tail(self, count: int) -> str:
+        """Return the newest events as text, one a line."""
+        entries = list(self._recorder.entries)[-count:]
+        return "\n".join(str(each.event()) for each in entries)
 
     @property
     def dropped(self) -> int:

@@ -98,6 +98,14 @@ class Toxic:
             return self.latency
         return self.latency + self.jitter * (2 * self._random.below(_UNITS) / _UNITS - 1)
 
+    def __repr__(self) -> str:
+        given = [f"{name}={getattr(self, name)!r}" for name in _EFFECTS if self._has(name)]
+        return f"<Toxic {', '.join(given)}, {self.direction}: {self.connections} connections>"
+
+    def _has(self, effect: str) -> bool:
+        value = getattr(self, effect)
+        return bool(value) and not math.isinf(value)
+
     def __enter__(self) -> Self:
         return self
 

@@ -17,9 +17,9 @@ from embedlog.runtime.pending import Pending
 from embedlog.testing.inspection.brokers import Brokers
 from embedlog.testing.inspection.group_values import GroupValue
 from embedlog.testing.inspection.transactions import TransactionValue
+from embedlog.testing.seen_request import SeenRequest
 from embedlog.testing.signals import Waiter
 from embedlog.testing.waits.condition import TIMEOUT, Condition
-from embedlog.testing.waits.requests import SeenRequest
 from embedlog.testing.waits.wanted import Wanted
 
 T = TypeVar("T")

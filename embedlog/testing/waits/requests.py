@@ -6,31 +6,17 @@ A stage sees the requests only while a test waits. Requests of brokers to each o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from embedlog.broker.context import RequestContext
 from embedlog.testing.interception import Call, Proceed
+from embedlog.testing.seen_request import SeenRequest
 from embedlog.testing.stage_list import StageList
 from embedlog.testing.waits.condition import Condition
 from wire.api_keys import NAMES, ApiKey
 
 _SHOWN_MAX = 8
 _CONSUMER = -1
-
-
-@dataclass(frozen=True, slots=True)
-class SeenRequest:
-    """One request that a client sent."""
-
-    api: str
-    version: int
-    client_id: str | None
-    node_id: int
-    """The broker that got it."""
-
-    def __str__(self) -> str:
-        return f"{self.api} v{self.version} of {self.client_id!r} at broker {self.node_id}"
 
 
 class Requests(Condition[list[SeenRequest]]):

@@ -11,11 +11,11 @@ from embedlog.testing.inspection.group_values import GroupValue
 from embedlog.testing.inspection.running_brokers import NoBrokerRuns
 from embedlog.testing.inspection.transactions import TransactionValue
 from embedlog.testing.interception import Stages
+from embedlog.testing.seen_request import SeenRequest
 from embedlog.testing.signals import Waiter, milliseconds
 from embedlog.testing.timed_out import WaitTimedOut
 from embedlog.testing.waits.aio import AioWaits
 from embedlog.testing.waits.condition import TIMEOUT, Condition
-from embedlog.testing.waits.requests import SeenRequest
 from embedlog.testing.waits.wanted import Wanted
 
 T = TypeVar("T")

@@ -6,12 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from embedlog.cli import main
-from embedlog.testing import Kafka
+from embedlog.errors import ConfigError
+from embedlog.testing import Kafka, RemoteKafka
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -23,9 +26,10 @@ class Shell:
         self._url = url
         self._capsys = capsys
 
-    def __call__(self, *words: str) -> tuple[int, str, str]:
+    def __call__(self, *words: str, as_json: bool = False) -> tuple[int, str, str]:
         """Return the exit status and both outputs."""
-        status = main(["ctl", "--url", self._url, *words])
+        options = ["--json"] if as_json else []
+        status = main(["ctl", "--url", self._url, *options, *words])
         found = self._capsys.readouterr()
         return status, found.out.strip(), found.err.strip()
 
@@ -56,6 +60,40 @@ def test_a_kept_object_is_named_by_its_id(ctl: Shell) -> None:
     assert (status, id) == (0, "registry_fault-1")
     assert ctl("registry_fault", "hits", id) == (0, "0", "")
     assert ctl("registry_fault", "remove", id)[0] == 0
+
+
+def test_a_fault_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
+    added = "fault add Produce --topic t --error NOT_ENOUGH_REPLICAS --times 2"
+    assert ctl(*added.split()) == (0, "fault-1", "")
+    assert "NOT_ENOUGH_REPLICAS" in ctl("fault", "list")[1]
+    producer = kafka.producer()
+    producer.send("t", b"x").result()
+    assert ctl("fault", "wait", "fault-1", "2", "--timeout", "60")[0] == 0
+    assert ctl("fault", "hits", "fault-1")[1] == "2"
+    assert ctl("fault", "end", "fault-1") == (0, "", "")
+    assert ctl("fault", "list", as_json=True)[1] == "[]"
+    assert ctl("fault", "wait", "fault-1", "3", "--timeout", "0.01")[0] == 1
+    assert ctl("fault", "forget", "fault-1")[0] == 0
+    assert ctl("fault", "hits", "fault-1")[0] == 2
+
+
+def test_topics_groups_and_waits_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
+    assert ctl("topic", "put", "t", "x", "k", "--timestamp", "5")[0] == 0
+    status, out, _ = ctl("topic", "records", "t")
+    assert json.loads(out) == {
+        "topic": "t", "partition": 0, "offset": 0, "timestamp": 5, "key": "k", "value": "x",
+        "headers": [],
+    }  # fmt: skip
+    status, out, _ = ctl("topic", "values", "t", "--since", "0", as_json=True)
+    assert json.loads(out) == [{"@text": "x"}]
+    assert ctl("topic", "only", "t", "--matching", "value=y")[0] == 1
+    assert ctl("group", "commit", "g", "t-0=1")[0] == 0
+    assert ctl("wait", "lag", "g") == (0, '{"t-0": 0}', "")
+    status, _, said = ctl("wait", "group", "g", "--members", "2", "--timeout", "0.01")
+    assert status == 1
+    assert said.startswith("embedlog: WaitTimedOut: waited 0.01 s for")
+    assert ctl("clock", "jump", "--hours", "3")[0] == 1
+    assert json.loads(ctl("clock", "timers")[1].splitlines()[0])["in_seconds"] >= 0
 
 
 def test_a_refused_call_is_status_1(ctl: Shell) -> None:
@@ -92,27 +130,31 @@ def test_the_calls_are_listed_and_explained(ctl: Shell) -> None:
     assert status == 0
     assert "broker kill [NODE_ID] [--lose-unsynced]" in out.splitlines()
     assert "network split [GROUPS...]" in out.splitlines()
+    status, out, _ = ctl("broker", "disk")
+    assert (status, out.splitlines()[0]) == (0, "broker disk directories [NODE_ID]")
+    assert not [each for each in out.splitlines() if not each.startswith("broker disk ")]
+    status, out, _ = ctl("fault", "add", "--help")
+    assert status == 0
+    assert "[--times TIMES]" in out and "cut-after-apply" in out
     status, out, _ = ctl("broker", "kill", "--help")
     assert status == 0
     assert "SIGKILL" in out
 
 
-@pytest.mark.slow
-def test_serve_opens_a_control_door(capsys: pytest.CaptureFixture[str]) -> None:
+@contextmanager
+def served(*words: str) -> Iterator[tuple[RemoteKafka, str]]:
+    """`embedlog serve` with a control door, and the address that it announces."""
+    command = [sys.executable, "-m", "embedlog", "serve", "--port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--control", "127.0.0.1:0"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
+        [*command, "--control", "127.0.0.1:0", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(4)]
         found = re.search(r"control at (http://\S+);", lines[3])
         assert found is not None, lines
-        status, out, _ = Shell(found[1], capsys)("bootstrap_servers")
-        assert status == 0
-        assert lines[0] == f"embedlog: listening on {out}\n"
+        with RemoteKafka(found[1]) as remote:
+            yield remote, lines[0].split()[-1]
         process.terminate()
         assert process.wait(60) == 0
     finally:
@@ -121,13 +163,41 @@ def test_serve_opens_a_control_door(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("brokers", ["1", "2"])
+def test_serve_has_a_clock_and_states(brokers: str, tmp_path: Path) -> None:
+    with served("--clock", "manual", "--brokers", brokers) as (remote, address):
+        assert remote.bootstrap_servers == address
+        remote.create_topic("t", 1)
+        remote.producer().send("t", b"x").result()
+        before = remote.clock.now()
+        remote.clock.jump(hours=3)
+        assert (remote.clock.now() - before).total_seconds() >= 10_800
+        saved = remote.snapshot()
+        remote.producer().send("t", b"y").result()
+        remote.restore(saved)
+        assert remote.bootstrap_servers == address
+        assert remote.topic("t").values() == [b"x"]
+        assert remote.producer().send("t", b"z").result().offset == 1
+        path = remote.save(tmp_path / "state")
+    with served("--data", path) as (remote, _):
+        assert remote.topic("t").values() == [b"x", b"z"]
+        with pytest.raises(ConfigError, match="snapshots are of clusters in memory"):
+            remote.restore(remote.snapshot())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("address", "part"),
-    [("0.0.0.0:0", "needs a token"), ("9099", "HOST:PORT"), ("x:99999", "not a port")],
+    ("words", "part"),
+    [
+        ("--control 0.0.0.0:0", "needs a token"),
+        ("--control 9099", "HOST:PORT"),
+        ("--control x:99999", "not a port"),
+        ("--clock manual", "needs --control"),
+    ],
 )
-def test_serve_refuses_a_control_address(address: str, part: str) -> None:
+def test_serve_refuses_a_control_door(words: str, part: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "embedlog", "serve", "--port", "0", "--control", address],
+        [sys.executable, "-m", "embedlog", "serve", "--port", "0", *words.split()],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
 import pytest
 
 from embedlog.common import TopicPartition
-from embedlog.testing.control.types import WrongValue, type_of
+from embedlog.errors import ConfigError
+from embedlog.testing import rec
+from embedlog.testing.control.kept import KeptObjects
+from embedlog.testing.control.tags import WrongValue, plain, tagged
+from embedlog.testing.control.types import type_of
 from embedlog.testing.control.values import as_json
 from embedlog.testing.registry.values import Subject
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def _kept(id: str) -> Any:
@@ -39,6 +47,18 @@ def _kept(id: str) -> Any:
         ("Snapshot", {"@kept": "s-1"}, "object s-1"),
         ("Any", {"a": [{"@text": "b"}]}, {"a": [b"b"]}),
         ("str | Mapping[str, Any]", {"a": 1}, {"a": 1}),
+        ("Snapshot", "s-1", "object s-1"),
+        ("tuple[str, int]", ["t", 1], ("t", 1)),
+        ("Mapping[tuple[str, int], int]", {"a-b-1": 5}, {("a-b", 1): 5}),
+        ("Mapping[int, int]", {"1": 5}, {1: 5}),
+        ("int | range | None", {"@range": [1, 3]}, range(1, 3)),
+        ("int | datetime", "2026-01-31T12:00:00+00:00", NOON),
+        ("Any", {"@datetime": "2026-01-31T12:00:00+00:00"}, NOON),
+        ("Text", {"@pattern": "a.*"}, re.compile("a.*")),
+        ("Numbers", [1, 2], [1, 2]),
+        ("Callable[[Any], Any] | None", None, None),
+        ("rec | None", {"value": "x"}, rec(value="x")),
+        ("Any", {"@rec": {"key": {"@text": "k"}}}, rec(key=b"k")),
     ],
 )
 def test_json_becomes_the_annotated_type(annotation: str, given: Any, value: Any) -> None:
@@ -60,11 +80,63 @@ def test_json_becomes_the_annotated_type(annotation: str, given: Any, value: Any
         ("Collection[int]", 3),
         ("Mapping[str, int]", {"a": "b"}),
         ('Literal["a", "b"]', "c"),
+        ("tuple[str, int]", ["t"]),
+        ("Mapping[tuple[str, int], int]", {"t": 5}),
+        ("Mapping[int, int]", {"x": 5}),
+        ("range", {"@range": [1]}),
+        ("datetime", "noon"),
+        ("Pattern[str]", {"@pattern": "("}),
+        ("rec", "x"),
     ],
 )
 def test_another_type_is_refused(annotation: str, given: Any) -> None:
     with pytest.raises(WrongValue, match="expected"):
         type_of(annotation).value(given, _kept)
+
+
+def test_what_cannot_travel_is_refused() -> None:
+    with pytest.raises(WrongValue, match="functions cannot travel"):
+        type_of("Callable[[Any], Any] | None").value("x", _kept)
+    with pytest.raises(WrongValue, match="did you mean 'value'"):
+        type_of("rec | None").value({"vlaue": "x"}, _kept)
+    for given in (print, object()):
+        with pytest.raises(ConfigError, match="x: .* cannot travel"):
+            tagged("x", [given], _no_handle)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\xff",
+        NOON,
+        range(1, 3),
+        re.compile("a.*"),
+        rec(key="k", headers={"a": b"b"}),
+        [None, 1.5],
+    ],
+)
+def test_a_tagged_value_comes_back(value: Any) -> None:
+    assert plain(tagged("x", value, _no_handle), _kept) == value
+
+
+def test_a_pattern_keeps_its_flags() -> None:
+    found = plain(tagged("x", re.compile("a.c", re.IGNORECASE | re.DOTALL), _no_handle), _kept)
+    assert found.search("A\nC")
+
+
+def test_objects_are_kept_by_id() -> None:
+    kept = KeptObjects()
+    first, second = object(), object()
+    assert kept.id_of(first, "fault") == ("fault-1", True)
+    assert kept.id_of(second, "fault") == ("fault-2", True)
+    assert kept.id_of(first, "fault") == ("fault-1", False)
+    assert kept("fault-1") is first and kept.of(object) == [first, second]
+    kept.forget("fault-1")
+    assert kept.id_of(first, "fault") == ("fault-3", True)
+    for number in range(10_000):
+        kept.id_of([number], "list")
+    with pytest.raises(WrongValue, match="'fault-2'"):
+        kept("fault-2")
 
 
 class _Color(Enum):
@@ -93,6 +165,7 @@ def _no_handle(_value: object) -> None:
         ({TopicPartition("t", 1): 2, 3: (4,), b"k": None}, {"t-1": 2, "3": [4], "k": None}),
         ({2, 1}, [1, 2]),
         (float("inf"), "inf"),
+        (NOON, "2026-01-31T12:00:00+00:00"),
         (iter([1]), [1]),
         (object, {"@repr": "<class 'object'>"}),
     ],

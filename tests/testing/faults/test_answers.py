@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embedlog.testing import Kafka
+from embedlog.testing import Kafka, UnfiredFault
 from tests.golden.batches import simple
 from tests.testing.faults.conftest import Ask
 from wire.api_keys import ApiKey
@@ -100,7 +100,7 @@ def test_wrong_epochs_are_put_at_the_partitions_of_the_rule(kafka: Kafka, ask: A
 
 def test_an_epoch_without_a_predecessor_is_no_hit(kafka: Kafka, ask: Ask) -> None:
     with (
-        pytest.raises(AssertionError, match="never acted"),
+        pytest.raises(UnfiredFault, match="never acted"),
         kafka.fault("Metadata", action="wrong-epoch"),
     ):
         assert set(epochs(ask(metadata("a"), 12)).values()) == {0}

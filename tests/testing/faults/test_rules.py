@@ -85,6 +85,7 @@ def test_a_matcher_chooses_requests(
         assert (fault.hits, fault.seen) == (0, 0)
         assert code(ask(heartbeat(), **hit)) == OURS
         assert (fault.hits, fault.seen) == (1, 1)
+        assert [each.api for each in fault.requests] == ["Heartbeat"]
 
 
 def test_a_topic_and_a_partition_choose_parts_of_a_request(kafka: Kafka, ask: Ask) -> None:

@@ -309,6 +309,64 @@ def test_failed_tests_show_the_sections_of_providers(project: Project) -> None:
     )
 
 
+def test_a_failed_test_shows_the_end_of_its_timeline(project: Project) -> None:
+    found = project.run(
+        """
+        import pytest
+
+        @pytest.mark.kafka(topics={"t": 1}, timeline=True)
+        def test_it(kafka):
+            with kafka.fault("Produce", error="NOT_ENOUGH_REPLICAS"):
+                kafka.producer().send("t", b"x").result()
+            assert False
+
+        def test_without(kafka):
+            assert False
+        """
+    )
+    found.assert_outcomes(failed=2)
+    found.stdout.fnmatch_lines(
+        [
+            "*kafka: timeline, all * events*",
+            "+* fault *a rule meets Produce (reason: 'Produce', error='NOT_ENOUGH_REPLICAS')",
+        ]
+    )
+    assert found.stdout.str().count("kafka: timeline") == 1
+
+
+def test_settings_record_and_save_what_a_failed_test_did(project: Project) -> None:
+    project.ini("embedlog_timeline = on", "embedlog_save = states")
+    found = project.run(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("topic", ["a/b"])
+        def test_it(kafka, topic):
+            kafka.create_topic("t")
+            for number in range(100):
+                kafka.producer().send("t", b"%d" % number).result()
+            assert False
+
+        @pytest.mark.kafka(timeline=False)
+        def test_passes(kafka):
+            assert kafka.recording is None
+        """
+    )
+    found.assert_outcomes(failed=1, passed=1)
+    path = project.pytester.path / "states" / "test_it-a-b"
+    found.stdout.fnmatch_lines(
+        [
+            "*kafka: timeline, the last 40 of * events*",
+            f"open it with: embedlog serve --data {path}",
+        ]
+    )
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    with Kafka.load(path) as kafka:
+        assert len(kafka.topic("t")) == 100
+    project.run(None, "-k", "test_it")
+    assert (path.parent / "test_it-a-b-2").is_dir()
+
+
 def test_records_explain_how_they_differ(project: Project) -> None:
     found = project.run(
         """

@@ -9,8 +9,7 @@ from http.client import HTTPException
 import pytest
 
 from embedlog.errors import ClosedError, ConfigError, TimedOut
-from embedlog.testing import Registry
-from embedlog.testing.registry.faults import UnfiredFault
+from embedlog.testing import Registry, UnfiredFault
 from tests.testing.registry.calls import RECORD, Calls
 
 
@@ -20,8 +19,8 @@ def test_a_fault_refuses_so_often_as_it_says(call: Calls) -> None:
         assert call.register("s", RECORD) == 50003
         assert call.register("s", RECORD) == 1
     assert fault.hits == 2
-    assert [each.path for each in fault.seen] == ["/subjects/s/versions"] * 2
-    assert fault.seen[0].body == {"schema": RECORD}
+    assert [each.path for each in fault.requests] == ["/subjects/s/versions"] * 3
+    assert fault.requests[0].body == {"schema": RECORD}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +33,17 @@ def test_a_fault_matches_a_method_a_verb_or_a_path(call: Calls, what: str) -> No
         assert (status, text) == (500, '{"error_code":50002,"message":"gone"}')
         assert call.register("s", RECORD) == 1
     assert fault.hits == 1
+
+
+def test_a_fault_acts_once_or_as_its_trigger_says(call: Calls) -> None:
+    with call.registry.fault("list_subjects", status=500) as fault:
+        assert [call.raw("GET", "/subjects")[0] for _ in range(3)] == [500, 200, 200]
+    assert (fault.hits, fault.seen, len(fault.requests)) == (1, 3, 3)
+    with call.registry.fault("list_subjects", status=500, always=True):
+        assert [call.raw("GET", "/subjects")[0] for _ in range(3)] == [500] * 3
+    with call.registry.fault("list_subjects", status=500, nth=2) as fault:
+        assert [call.raw("GET", "/subjects")[0] for _ in range(3)] == [200, 500, 200]
+    assert repr(fault).endswith("once, nth=2: 1 hits, 3 seen>")
 
 
 def test_a_fault_after_the_work_loses_only_the_answer(call: Calls) -> None:

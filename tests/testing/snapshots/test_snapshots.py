@@ -155,6 +155,14 @@ def test_reset_brings_the_shape_back(kafka: Kafka) -> None:
     assert values(kafka) == [b"b"]
 
 
+@pytest.mark.parametrize(("instant", "size"), [(True, 2 << 20), (False, 100 << 20)])
+def test_a_reset_keeps_the_defaults(instant: bool, size: int) -> None:
+    with Kafka(instant=instant) as kafka:
+        assert kafka.cluster.config.offsets_topic_segment_bytes == size
+        kafka.reset()
+        assert kafka.cluster.config.offsets_topic_segment_bytes == size
+
+
 def test_a_fork_and_its_origin_change_independently(kafka: Kafka) -> None:
     send(kafka, b"a")
     with kafka.fork() as other:

@@ -19,6 +19,23 @@ from wire.headers import decode_request_header
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
 
+def test_a_fault_is_there_with_its_rule() -> None:
+    with Kafka(topics={"t": 1}, timeline=True) as kafka:
+        assert kafka.recording is not None
+        log = kafka.recording
+        with kafka.fault("Produce", topic="t", error="NOT_ENOUGH_REPLICAS") as rule:
+            kafka.producer(client_id="svc").send("t", b"x").result()
+        (event,) = log.of_kind("fault")
+        assert (event.api, event.client_id, event.node_id) == ("Produce", "svc", 1)
+        assert event.why == str(rule) and "NOT_ENOUGH_REPLICAS" in event.why
+        assert str(event) in log.tail(40).splitlines()
+        assert log.tail(1) == str(log[-1])
+        log.end()
+        with kafka.fault("Produce", topic="t", error="NOT_ENOUGH_REPLICAS"):
+            kafka.producer().send("t", b"x").result()
+        assert len(log.of_kind("fault")) == 1
+
+
 def test_requests_are_there_with_client_places_and_errors() -> None:
     with Kafka(topics={"orders": 2}) as kafka, kafka.record() as log:
         host, port = kafka.bootstrap_servers.split(":")
