@@ -55,6 +55,7 @@ LARGE_CLASSES = {
     "MovedScheduler": "the real scheduler, and the steps of a jump",
     "Partition": "a test's handle: a property each value, a method each change",
     "Producer": "Kafka's calls; `aio` has the same",
+    "Proxy": "the calls of a test on a cluster that is not its own",
     "RemoteKafka": "the calls of `Kafka`, for type checkers alone",
     "SimulatedKafka": "a `Kafka`",
     "Topic": "the calls of a test that reads a topic or writes to it",

@@ -647,7 +647,7 @@ class Kafka:
             assert kafka.leaks("connections", "transactions") == []
 
         `kinds` are by default all. Threads and errors count from `watch_leaks` on, which the
-        fixtures call. It waits 0.1 s for connections that are ending.
+        fixtures call. It waits half a second for connections that are ending.
         """
         self.watch_leaks()
         assert self._leak_watch is not None

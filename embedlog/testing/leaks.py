@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wire.net.connection import Connection
 
 KINDS = ("connections", "errors", "threads", "transactions")
-_GRACE_MS = 100
+_GRACE_MS = 500
 """Time for clients that are just leaving, and for threads that are just ending."""
 _OWN_THREADS = "embedlog-"
 _LOGGERS = ("embedlog", "wire")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embedlog import errors
@@ -10,6 +10,7 @@ from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.logger import Logger
 from embedlog.runtime.pending import Pending
+from embedlog.testing.proxy.known import KnownTopics, NoParkedFetches, NoSessions
 from embedlog.testing.proxy.upstream import Link, Upstream
 from wire.api_keys import ApiKey
 from wire.compiler import decode_from
@@ -46,19 +47,18 @@ class Gateway:
         upstream: Upstream,
         answer: Answer,
         wrap: Wrap,
-        topic_names: Mapping[bytes, str],
+        known: KnownTopics,
     ) -> None:
-        """`answer(gateway, context, request)` returns the answer or a pending of it.
-
-        `topic_names` has the name of each topic id that an answer has named.
-        """
+        """`answer(gateway, context, request)` returns the answer or a pending of it."""
         self.node_id = node_id
         """The broker's number; -1 for the addresses that the user gave."""
         self.targets = list(targets)
         """Addresses of the broker. A connection takes the first, and the next one takes the next.
         """
         self.runtime = runtime
-        self._topic_names = topic_names
+        self.image = known
+        self.fetch_sessions = NoSessions()
+        self.parked = NoParkedFetches()
         self._upstream = upstream
         self._answer = answer
         self._respond = ServerConnection().respond
@@ -73,7 +73,7 @@ class Gateway:
 
     def topic_name(self, topic_id: bytes) -> str:
         """Return the name of a topic that an answer has named, or ""."""
-        return self._topic_names.get(topic_id, "")
+        return self.image.names_by_id.get(topic_id, "")
 
     def forward(self, context: RequestContext, request: Any) -> Pending[Any]:
         """Send a request to the broker, over the link of the client's connection."""
@@ -84,6 +84,16 @@ class Gateway:
             gone.fail(errors.Network("the client has closed its connection"))
             return gone
         return self._upstream.send(link, request, context.api_version, context.client_id)
+
+    @property
+    def is_running(self) -> bool:
+        """True: the proxy does not know whether its broker runs."""
+        return True
+
+    @property
+    def core(self) -> Gateway:
+        """Itself, as a handle of a broker has it."""
+        return self
 
     def cut(self) -> None:
         """Break all connections of clients, soon."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from embedlog.client.connect import parse_address
@@ -16,15 +17,21 @@ from embedlog.runtime.pending import Pending
 from embedlog.testing.interception import Call, Stages
 from embedlog.testing.proxy.addresses import replace_addresses
 from embedlog.testing.proxy.gateway import Gateway, narrow_versions
+from embedlog.testing.proxy.known import KnownTopics
 from embedlog.testing.proxy.upstream import Upstream
 from wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from socket import socket
+    from typing import Unpack
 
     from embedlog.broker.context import RequestContext
     from embedlog.broker.listeners import Wrap
     from embedlog.cluster.interception import Interceptor
+    from embedlog.testing.faults.faults import Faults
+    from embedlog.testing.faults.hold import Hold
+    from embedlog.testing.faults.options import FaultOptions, TriggerOptions
+    from embedlog.testing.faults.rule import FaultRule
     from embedlog.testing.timeline.recording import Recording
     from embedlog.testing.toxics.toxic import Toxic
     from embedlog.testing.toxics.toxics import Toxics
@@ -64,7 +71,7 @@ class Proxy:
         self._upstream = Upstream(self.runtime.scheduler, tls_client(parse(COMMON, settings)))
         self._ends.callback(self._upstream.close)
         self._gateways: dict[int, Gateway] = {}
-        self._topic_names: dict[bytes, str] = {}
+        self._known = KnownTopics()
         self._stages = Stages(self, answer=_forward)
         self._toxics: Toxics | None = None
         self.recording: Recording | None = None
@@ -87,6 +94,30 @@ class Proxy:
         }
 
     # What a test does
+
+    @cached_property
+    def faults(self) -> Faults:
+        """The rules of `fault`, `hold` and `blackhole`: see `Kafka.faults`."""
+        from embedlog.testing.faults.faults import Faults
+
+        cluster: Any = self
+        return Faults(cluster, self._stages, lambda: self.recording)
+
+    def fault(self, *apis: str, **given: Unpack[FaultOptions]) -> FaultRule:
+        """Make a rule: see `Kafka.fault`. The brokers of the cluster do the work.
+
+        A rule for a topic knows it from the first Metadata answer on. `node` is the number of a
+        broker that an answer has named. `action="stale-metadata"` needs `Kafka`.
+        """
+        return self.faults.add(*apis, **given)
+
+    def hold(self, *apis: str, after_apply: bool = False, **given: Unpack[TriggerOptions]) -> Hold:
+        """Hold requests, or with `after_apply` their answers: see `Kafka.hold`."""
+        return self.faults.hold(*apis, after_apply=after_apply, **given)
+
+    def blackhole(self, **given: Unpack[TriggerOptions]) -> Hold:
+        """Let all requests of a client vanish: see `Kafka.blackhole`."""
+        return self.faults.blackhole(**given)
 
     def record(self, *, frames: bool = False) -> Recording:
         """Record every request and answer: see `Kafka.record`. The brokers' own events are missing,
@@ -123,6 +154,16 @@ class Proxy:
         """The proxy itself, which stands for the cluster behind it."""
         return self
 
+    @property
+    def brokers(self) -> list[Gateway]:
+        """The addresses of the proxy, which stand for the brokers."""
+        return [each for _, each in sorted(self._gateways.items())]
+
+    @property
+    def is_closed(self) -> bool:
+        """True once `close` began."""
+        return self._is_closed
+
     def intercept(self, interceptor: Interceptor | None) -> None:
         """See `Cluster.intercept`."""
         self._interceptor = interceptor
@@ -141,7 +182,7 @@ class Proxy:
             upstream=self._upstream,
             answer=self._answer,
             wrap=self._wrapped,
-            topic_names=self._topic_names,
+            known=self._known,
         )
         self._gateways[node_id] = made
         return made
@@ -186,9 +227,9 @@ class Proxy:
             narrow_versions(answer)
             return
         if api_key == ApiKey.METADATA:
-            for topic in answer.topics:
-                if topic.name and any(topic.topic_id):
-                    self._topic_names[topic.topic_id] = topic.name
+            self._known.learn(answer)
+        elif api_key == ApiKey.FETCH:
+            answer.session_id = 0  # so each request names all its partitions, for the rules
         replace_addresses(api_key, answer, self._address_of)
 
     def _address_of(self, node_id: int, host: str, port: int) -> tuple[str, int]:
@@ -205,16 +246,27 @@ class Proxy:
     # Life
 
     def close(self) -> None:
-        """End all connections and addresses. Idempotent."""
+        """End all connections and addresses. Idempotent.
+
+        Raises:
+            UnfiredFault: a fault rule never acted.
+        """
         self._is_closed = True
+        faults: Faults | None = vars(self).get("faults")
+        if faults is not None:
+            faults.release()
         for each in list(self._gateways.values()):
             each.close()
         self._ends.close()
+        if faults is not None:
+            faults.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, *exception: object) -> None:
+        if exception[0] is not None and "faults" in vars(self):
+            self.faults.clear(may_miss=True)
         self.close()
 
     def __repr__(self) -> str:
