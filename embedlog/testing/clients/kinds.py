@@ -28,6 +28,12 @@ def _with_dots(name: str) -> str:
     return name.replace("_", ".")
 
 
+def _of_confluent(name: str) -> str:
+    """Return the setting's name; the names of confluent-kafka's callbacks have no dots."""
+    is_callback = name.endswith("_cb") or name in ("on_delivery", "on_commit")
+    return name if is_callback else _with_dots(name)
+
+
 def _as_given(name: str) -> str:
     return name
 
@@ -102,7 +108,7 @@ _LIBRDKAFKA = ClientKind(
         },
         "admin": {},
     },
-    named=_with_dots,
+    named=_of_confluent,
     not_with_new_groups=("heartbeat.interval.ms",),
 )
 
