@@ -11,6 +11,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,6 +31,7 @@ THEMES = (
 _COLUMNS = 4
 
 
+@cache
 def pages() -> dict[Path, str]:
     """Return the generated documents, by path."""
     made = {PAGES / f"recipes-{theme}.md": _page(theme) for theme in THEMES}

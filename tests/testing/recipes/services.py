@@ -70,6 +70,7 @@ class WithKafkaPython:
 
     def read(self, topic, count, group="billing"):
         from kafka import KafkaConsumer
+        from kafka.errors import KafkaConnectionError
 
         settings = self.kafka.client_config(
             "kafka-python",
@@ -80,7 +81,10 @@ class WithKafkaPython:
         consumer = self.kafka.closing(KafkaConsumer(topic, **settings))
         values = []
         while len(values) < count:
-            found = consumer.poll(TIMEOUT * 1000, max_records=count - len(values))
+            try:
+                found = consumer.poll(TIMEOUT * 1000, max_records=count - len(values))
+            except KafkaConnectionError:  # it has tried a broker that is down
+                continue
             values += [each.value for records in found.values() for each in records]
         consumer.commit()
         consumer.close()
