@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ settings.register_profile("brief", settings.get_profile("untimed"), max_examples
 
 pytest_plugins = ["pytester"]
 """For the tests of our own plugin. Only the uppermost conftest may ask for it."""
+if not entry_points(group="pytest11", name="embedlog"):  # the project is not installed
+    pytest_plugins.append("embedlog.testing.pytest_plugin")
 
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30

@@ -12,9 +12,10 @@ import embedlog
 from tests.benchmarks import calls
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-RUN = ("queue.md", "testing.md", "operation.md")
-"""Documents whose blocks run one after the other. Spark's documents have their own test."""
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+RUN = ("queue.md", "testing/brokers.md", "operation.md")
+"""Documents whose blocks run one after the other. Spark's documents have their
+own test, and so has the book of the test kit."""
 
 _LINK = re.compile(r"\]\(([^)#:]+)[^):]*\)")
 _PLACE = re.compile(r"`((?:tests|examples|embedlog|wire|docs)/[\w/.]+)`")

@@ -24,14 +24,14 @@ def _list(addresses: str) -> Any:
     return addresses.split(",")
 
 
-_CALLBACKS = frozenset(
-    {"on_commit", "on_delivery", "error_cb", "stats_cb", "throttle_cb", "log_cb", "oauth_cb"}
-)
-"""Settings of confluent-kafka itself, which have no dots."""
-
-
 def _with_dots(name: str) -> str:
-    return name if name in _CALLBACKS else name.replace("_", ".")
+    return name.replace("_", ".")
+
+
+def _of_confluent(name: str) -> str:
+    """Return the setting's name; the names of confluent-kafka's callbacks have no dots."""
+    is_callback = name.endswith("_cb") or name in ("on_delivery", "on_commit")
+    return name if is_callback else _with_dots(name)
 
 
 def _as_given(name: str) -> str:
@@ -108,7 +108,7 @@ _LIBRDKAFKA = ClientKind(
         },
         "admin": {},
     },
-    named=_with_dots,
+    named=_of_confluent,
     not_with_new_groups=("heartbeat.interval.ms",),
 )
 

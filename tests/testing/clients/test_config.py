@@ -114,3 +114,8 @@ def test_a_client_that_cannot_be_closed_here_is_refused() -> None:
             kafka.closing(Asynchronous())
         with pytest.raises(ConfigError, match="no method close, stop, flush"):
             kafka.closing(object())
+
+
+def test_callbacks_of_confluent_keep_their_names() -> None:
+    made = client_config("confluent", ADDRESSES, "producer", throttle_cb=print, on_delivery=print)
+    assert made["throttle_cb"] is made["on_delivery"] is print

@@ -131,3 +131,18 @@ def test_a_second_member_joins_without_the_pause_of_a_heartbeat(kafka: Kafka) ->
         first.poll(0.01)
         second.poll(0.01)
     assert time.monotonic() - begin < 2
+
+
+def test_a_fenced_producer_of_confluent_closes_without_an_error(kafka: Kafka) -> None:
+    from confluent_kafka import KafkaException, Producer
+
+    settings = kafka.client_config("confluent", "producer", transactional_id="tx")
+    producer = kafka.closing(Producer(settings))
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce("orders", b"x")
+    producer.flush(20)
+    kafka.transaction("tx").fence()
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(20)
+    kafka.close_clients()
