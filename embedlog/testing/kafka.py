@@ -637,9 +637,11 @@ class Kafka:
         """Note the present threads, and the broker's errors from here on, for `leaks`."""
         from embedlog.testing.leaks import LeakWatch
 
-        if self._leak_watch is None:
-            self._leak_watch = LeakWatch()
-            self._ends.callback(self._leak_watch.end)
+        if self._leak_watch is not None:
+            self._leak_watch.begin_again()
+            return
+        self._leak_watch = LeakWatch()
+        self._ends.callback(self._leak_watch.end)
 
     def leaks(self, *kinds: str) -> list[Leak]:
         """Return the connections, transactions, threads and errors that the test leaves behind.
@@ -649,7 +651,8 @@ class Kafka:
         `kinds` are by default all. Threads and errors count from `watch_leaks` on, which the
         fixtures call. It waits half a second for connections that are ending.
         """
-        self.watch_leaks()
+        if self._leak_watch is None:
+            self.watch_leaks()
         assert self._leak_watch is not None
         return self._leak_watch.found(self.cluster, self._listener, kinds)
 
@@ -659,10 +662,7 @@ class Kafka:
         return len(self._clients)
 
     def close_clients(self, first: int = 0) -> None:
-        """Close the clients of `producer`, `consumer`, `admin` and `closing`, the newest first.
-
-        The first `first` stay open.
-        """
+        """Close the clients of the test, the newest first; the first `first` stay open."""
         with ExitStack() as ends:
             for end in self._clients[first:]:
                 ends.callback(end)

@@ -59,6 +59,11 @@ class LeakWatch:
         self._errors: list[str] = []
         _listen(self._errors)
 
+    def begin_again(self) -> None:
+        """Forget the threads and errors so far: another test begins."""
+        self._threads = set(_threads())
+        self._errors.clear()
+
     def found(
         self,
         cluster: Cluster,

@@ -42,15 +42,17 @@ class Active:
     def pytest_fixture_setup(self, fixturedef: Any, request: pytest.FixtureRequest) -> None:
         # The fixtures of wider scopes are complete: their topics stay.
         if fixturedef.scope == "function" and self.isolations:
-            self._begin()
+            self._begin(request.node)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self) -> None:
-        self._begin()
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        self._begin(item)
 
-    def _begin(self) -> None:
+    def _begin(self, item: pytest.Item) -> None:
+        fixtures = getattr(item, "fixturenames", ())
         for each in self.isolations:
-            each.begin()
+            if each.fixture is None or each.fixture in fixtures:
+                each.begin()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:

@@ -18,10 +18,19 @@ from embedlog.topic_names import OFFSETS_TOPIC
 class Isolation:
     """Around each test that may use one cluster."""
 
-    def __init__(self, kafka: Kafka | RealKafka, check: Callable[[int], list[str]]) -> None:
+    def __init__(
+        self,
+        kafka: Kafka | RealKafka,
+        check: Callable[[int], list[str]],
+        *,
+        fixture: str | None = None,
+    ) -> None:
         """`check(first)` closes the clients of the test, whose numbers begin with `first`, and
-        returns the texts of leaks that fail the test.
+        returns the texts of leaks that fail the test. `fixture` gives the cluster to tests.
         """
+        self.fixture = fixture
+        """Tests without this fixture have nothing to do with the cluster. None: all tests use it,
+        by its address."""
         self._kafka = kafka
         self._check = check
         self._is_begun = False
@@ -38,6 +47,7 @@ class Isolation:
         self._number += 1
         kafka = self._kafka
         if isinstance(kafka, Kafka):
+            kafka.watch_leaks()
             kafka.namespace = f"-{self._number}"
             self._client_count = kafka.client_count
             self._topics = _topics(kafka)

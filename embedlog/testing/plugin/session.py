@@ -38,12 +38,13 @@ def session(request: pytest.FixtureRequest) -> Iterator[Kafka | RealKafka]:
         address = real_address(config)
         if address is not None:
             kafka = real = stack.enter_context(RealKafka(address, marked))
-            isolation = Isolation(real, lambda _first: [])
+            isolation = Isolation(real, lambda _first: [], fixture=request.fixturename)
         else:
             early = config.stash.get(_EARLY, None) if marked is _PLAIN else None
             kafka = fake = early or stack.enter_context(Kafka(shape_of(config, marked)))
             fake.watch_leaks()
-            isolation = Isolation(fake, lambda first: checked(fake, rules, first))
+            name = None if early else request.fixturename
+            isolation = Isolation(fake, lambda first: checked(fake, rules, first), fixture=name)
         stack.enter_context(led_by(config, marked, kafka))
         isolations = activate(config).isolations
         isolations.append(isolation)

@@ -408,3 +408,36 @@ def test_a_seed_is_repeated_by_an_option(project: Project) -> None:
     found = project.run(code, "--kafka-seed=3")
     found.stdout.fnmatch_lines(["*AssertionError: [[]3[]]*"])
     project.run(code, "--kafka-seed=4").assert_outcomes(passed=1)
+
+
+def test_a_session_has_no_part_in_tests_without_it_and_forgets_their_errors(
+    project: Project,
+) -> None:
+    found = project.run(
+        """
+        import logging
+
+        def blunder():
+            try:
+                raise ZeroDivisionError
+            except ZeroDivisionError as error:
+                logging.getLogger("embedlog.broker").error("failed", exc_info=error)
+
+        def test_1_uses_it(kafka_session):
+            kafka_session.create_topic("orders", 1)
+
+        def test_2_does_not():
+            blunder()
+
+        def test_3_uses_it(kafka_session):
+            assert kafka_session.cluster.topics == []
+
+        def test_4_uses_it_and_errs(kafka_session):
+            blunder()
+
+        def test_5_uses_it(kafka_session):
+            pass
+        """
+    )
+    found.assert_outcomes(passed=5, errors=1)
+    found.stdout.fnmatch_lines(["*ERROR at teardown of test_4_uses_it_and_errs*"])
