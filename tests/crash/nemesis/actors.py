@@ -38,6 +38,8 @@ IN_FLIGHT_MAX = 100
 """Records without an outcome that a writer has at most."""
 PAUSE_S = 0.01
 KEYS = 5
+STUCK_S = 15.0
+"""Silence after which an operator begins a reader of librdkafka anew."""
 RECORDS_MAX = 8
 """Records of a transaction."""
 
@@ -198,9 +200,14 @@ class ReadingActor(Actor):
             client = OwnReader(self.link, self._kind, isolation_level=level)
         try:
             client.assign({place: self.reader.position(place) for place in self.places})
+            heard_s = time.monotonic()
             while not self.stop.is_set():
                 for place, offset, _key, value in client.poll():
                     self.reader.take(place, offset, value)
+                    heard_s = time.monotonic()
+                if self._kind == LIBRDKAFKA and time.monotonic() - heard_s > STUCK_S:
+                    # It sometimes asks no leader any more, and would for ever.
+                    raise Broken(f"it has read nothing for {STUCK_S:.0f} s")
         finally:
             client.close()
 

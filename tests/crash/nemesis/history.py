@@ -119,3 +119,5 @@ class Final:
     everything: dict[Place, dict[int, bytes]]
     """Value by offset that read_uncommitted shows."""
     keys: dict[Place, dict[int, bytes | None]]
+    numbers: dict[Place, dict[int, tuple[int, int, int]]] = field(default_factory=dict)
+    """Producer id, epoch and sequence by offset."""

@@ -24,6 +24,7 @@ from tests.crash.nemesis.check import broken
 from tests.crash.nemesis.clients import IN_PROCESS, KINDS, LIBRDKAFKA, OVER_TCP, Link
 from tests.crash.nemesis.faults import NODES, Nemesis, make
 from tests.crash.nemesis.history import Final, Group, History, Place
+from tests.crash.simulated import shown
 
 PEACE_S_MAX = 60
 """Time in which every client has to reach its end after the last fault."""
@@ -201,6 +202,10 @@ class Story:
                         place = (each.topic, each.partition)
                         logs[place][each.offset] = each.value
                         final.keys[place][each.offset] = each.key
+        for place in places:
+            leader = cluster.partition(*place).leader
+            log = cluster.broker(leader).core.replica_manager.partitions[place].log
+            final.numbers[place] = {each.offset: each.producer for each in shown(log).records}
         return final
 
     def _stable_ends(self, consumer: embedlog.Consumer, places: list[Place]) -> dict[Place, int]:
