@@ -1,4 +1,4 @@
-"""Saved states: what they hold, restore, reset, fork, files on disk, and clients of before."""
+"""Saved states: their content, restore, reset, fork, files on disk, and clients of before."""
 
 from __future__ import annotations
 

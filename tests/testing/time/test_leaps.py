@@ -63,7 +63,7 @@ def test_time_does_not_leap_while_a_test_holds_it(kafka: Kafka) -> None:
 def test_a_wait_of_a_test_ends_by_the_machines_clock(kafka: Kafka) -> None:
     before = kafka.clock.now()
     assert not wait_in_real_time(kafka.cluster.runtime, Pending(), 50)
-    assert kafka.clock.now() - before > timedelta(seconds=5)  # time leapt to what was due
+    assert kafka.clock.now() - before > timedelta(seconds=5)  # time leapt to the next due duty
 
 
 @pytest.mark.slow
