@@ -75,11 +75,14 @@ class MemoryNode:
         """Store the buffers from `position` on; a gap behind the present end becomes zeros."""
         if len(buffers[-1]) < _JOINED_MAX:
             joined = b"".join(buffers)
-            end = position + len(joined)
-            if position >= self._shared_size and end <= len(self._views[0]):
-                self._views[0][position:end] = joined
-                self.size = max(self.size, end)
-                return len(joined)
+            size = len(joined)
+            end = position + size
+            buffer = self._views[0]
+            if self._shared_size <= position and end <= len(buffer):
+                buffer[position:end] = joined
+                if end > self.size:
+                    self.size = end
+                return size
         size = sum(map(len, buffers))
         end = position + size
         if position < self._shared_size:

@@ -34,7 +34,7 @@ def test_a_record_in_process_takes_few_calls_and_opcodes() -> None:
     counts = {name: (int(calls), int(opcodes)) for name, calls, opcodes in found}
     calls, opcodes = counts["send().result()"]
     assert calls <= 45
-    assert opcodes <= 1_725
+    assert opcodes <= 1_720
     calls, opcodes = counts["append()"]
     assert calls <= 25
     assert opcodes <= 1_000
