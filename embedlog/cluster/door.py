@@ -146,7 +146,7 @@ class Door:
         def go_on() -> None:
             if not outer.done():
                 self._open.pop(outer, None)
-                _pass_on(handle(), outer)
+                outer.follow(handle())
 
         keep(go_on)
         return outer
@@ -164,22 +164,7 @@ class Door:
                 return
             self._open.pop(outer, None)
             if not outer.done():
-                _pass_on(done, outer)
+                outer.follow(done)
 
         answer.add_callback(answered)
         return outer
-
-
-def _pass_on(answer: R | Pending[R], outer: Pending[R]) -> None:
-    if not isinstance(answer, Pending):
-        outer.complete(answer)
-        return
-
-    def settled(done: Pending[R]) -> None:
-        error = done.error()
-        if error is None:
-            outer.complete(done.result())
-        else:
-            outer.fail(error)
-
-    answer.add_callback(settled)

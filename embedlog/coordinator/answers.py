@@ -51,13 +51,6 @@ def then(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]
     """
     made: Pending[R] = Pending()
 
-    def pass_on(done: Pending[R]) -> None:
-        error = done.error()
-        if error is None:
-            made.complete(done.result())
-        else:
-            made.fail(error)
-
     def settled(done: Pending[T]) -> None:
         error = done.error()
         if error is not None:
@@ -68,10 +61,7 @@ def then(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]
         except EmbedlogError as refusal:
             made.fail(refusal)
             return
-        if isinstance(answer, Pending):
-            answer.add_callback(pass_on)
-        else:
-            made.complete(answer)
+        made.follow(answer)
 
     pending.add_callback(settled)
     return made

@@ -506,23 +506,13 @@ class _PendingWrite(Generic[S, T]):
     def answer(self) -> None:
         assert self.result is not None, self.operation
         response: Any = self.result.response
-        if isinstance(response, Pending):
-            response.add_callback(self._pass_on)
-        else:
-            self.pending.complete(response)
+        self.pending.follow(response)
 
     def answer_error(self, error: KafkaError) -> None:
         """Answer with `error`, unless `on_append` has already completed the response."""
         response = None if self.result is None else self.result.response
         if isinstance(response, Pending) and response.done():
-            self._pass_on(response)
-        else:
-            self.pending.fail(error)
-
-    def _pass_on(self, response: Pending[T]) -> None:
-        error = response.error()
-        if error is None:
-            self.pending.complete(response.result())
+            self.pending.follow(response)
         else:
             self.pending.fail(error)
 

@@ -77,11 +77,10 @@ class MemoryNode:
             joined = b"".join(buffers)
             size = len(joined)
             end = position + size
-            buffer = self._views[0]
-            if self._shared_size <= position and end <= len(buffer):
-                buffer[position:end] = joined
-                if end > self.size:
-                    self.size = end
+            room = self._views[0]
+            if self._shared_size <= position and end <= len(room):
+                room[position:end] = joined
+                self.size = max(self.size, end)
                 return size
         size = sum(map(len, buffers))
         end = position + size

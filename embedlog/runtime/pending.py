@@ -72,6 +72,20 @@ class Pending(Generic[T]):
                 return
         callback(self)
 
+    def follow(self, answer: T | Pending[T]) -> None:
+        """End as `answer` does: at once with a value, or when another Pending is done."""
+        if isinstance(answer, Pending):
+            answer.add_callback(self._end_as)
+        else:
+            self.complete(answer)
+
+    def _end_as(self, other: Pending[T]) -> None:
+        error = other.error()
+        if error is None:
+            self.complete(other.result())
+        else:
+            self.fail(error)
+
     def _finish(self, state: int, outcome: object) -> bool:
         with _lock:
             if self._state != _WAITING:

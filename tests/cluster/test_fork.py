@@ -335,8 +335,8 @@ def test_locks_of_shared_objects_are_free_in_the_child(cluster: embedlog.Cluster
     with cluster.producer() as producer:
         producer.send("events", b"a").result()
     # These modules load when they are needed; each has one shared object.
-    for name in ("descriptors", "os_files"):
-        importlib.import_module(f"embedlog.runtime.{name}")
+    for name in ("runtime.descriptors", "runtime.os_files", "client.drivers.pass_thread"):
+        importlib.import_module(f"embedlog.{name}")
     assert len(PROCESS_WIDE) >= 5, "of answers, files and clients"
     for lock in list(PROCESS_WIDE):
         is_taken, is_over = threading.Event(), threading.Event()

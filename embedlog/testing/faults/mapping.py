@@ -48,26 +48,10 @@ def afterwards(answer: Any, act: Callable[[Any], Any]) -> Any:
         if error is not None:
             outer.fail(error)
         else:
-            pass_on(act(done.result()), outer)
+            outer.follow(act(done.result()))
 
     answer.add_callback(settled)
     return outer
-
-
-def pass_on(answer: Any, outer: Pending[Any]) -> None:
-    """Complete a pending with an answer that is there, or that comes later."""
-    if not isinstance(answer, Pending):
-        outer.complete(answer)
-        return
-
-    def settled(done: Pending[Any]) -> None:
-        error = done.error()
-        if error is None:
-            outer.complete(done.result())
-        else:
-            outer.fail(error)
-
-    answer.add_callback(settled)
 
 
 def broken(reason: str = "a fault rule cut the connection") -> Pending[Any]:

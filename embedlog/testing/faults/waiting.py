@@ -11,7 +11,7 @@ from itertools import count
 from embedlog import errors
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.pending import Pending
-from embedlog.testing.faults.mapping import afterwards, broken, pass_on
+from embedlog.testing.faults.mapping import afterwards, broken
 from wire.api_keys import NAMES
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ class HeldRequest:
         """Let the request, or its answer, go on. Does nothing if it has gone on."""
         go_on = self._take()
         if go_on is not None:
-            pass_on(go_on(), self.answer)
+            self.answer.follow(go_on())
             self._on_end(self)
 
     def cut(self, reason: str = "a fault rule cut the connection") -> None:

@@ -218,14 +218,4 @@ class _Parked:
         except Exception as error:  # a bug of the broker reaches its client, as without the hold
             self.answer.fail(error)
             return
-        if isinstance(response, Pending):
-            response.add_callback(self._pass_on)
-        else:
-            self.answer.complete(response)
-
-    def _pass_on(self, done: Pending[Any]) -> None:
-        error = done.error()
-        if error is None:
-            self.answer.complete(done.result())
-        else:
-            self.answer.fail(error)
+        self.answer.follow(response)

@@ -49,15 +49,4 @@ def _pass_on(call: Call, proceed: Proceed, answer: Pending[Any]) -> None:
     except EmbedlogError as error:
         answer.fail(error)
         return
-    if not isinstance(found, Pending):
-        answer.complete(found)
-        return
-
-    def settled(done: Pending[Any]) -> None:
-        error = done.error()
-        if error is None:
-            answer.complete(done.result())
-        else:
-            answer.fail(error)
-
-    found.add_callback(settled)
+    answer.follow(found)
