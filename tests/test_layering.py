@@ -274,7 +274,6 @@ INNER_FLOORS = {
         "matching",
         "record times",
         "formats",
-        "names",
     ),
     "embedlog.testing.registry": (
         "registry",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +18,7 @@ from embedlog.testing.control.client import ControlClient, ControlError
 from embedlog.testing.control.tags import tagged
 from embedlog.testing.control.typed import typed
 from embedlog.testing.control.verbs import INNER
+from embedlog.testing.names import hint
 from embedlog.testing.timed_out import WaitTimedOut
 from embedlog.testing.topics.comparing import Comparable
 from embedlog.testing.topics.record import LogRecord
@@ -223,9 +223,7 @@ class RemoteValue(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            near = get_close_matches(name, self, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise AttributeError(f"no field {name!r} in {', '.join(self)}{hint}") from None
+            raise AttributeError(f"there is no field {name!r}; {hint(name, self)}") from None
 
 
 class _Remote:
@@ -257,9 +255,8 @@ class _Remote:
         if below is None or not is_object:
             if name in self._nouns[noun]["inner"]:
                 raise AttributeError(f"{full}: {INNER}")
-            near = get_close_matches(name, self.names(noun), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise AttributeError(f"{noun or 'kafka'} has no {name!r}{hint}")
+            known = self.names(noun)
+            raise AttributeError(f"{noun or 'kafka'} has no {name!r}; {hint(name, known)}")
         free = [each for each in below["parameters"] if each["name"] not in bound]
         is_chosen = not free or (bound and not any(each["required"] for each in free))
         if is_chosen:
@@ -351,9 +348,7 @@ def _arguments(
         raise TypeError(f"{name}() takes {len(given) - len(rest)} arguments, {len(given)} given")
     known = {each["name"] for each in parameters}
     for unknown in made.keys() - known if not is_open else ():
-        near = get_close_matches(unknown, known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise TypeError(f"{name}() has no parameter {unknown!r}{hint}")
+        raise TypeError(f"{name}() has no parameter {unknown!r}; {hint(unknown, known)}")
     return made
 
 

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.errors import ConfigError, KafkaError
+from embedlog.testing.names import hint
 from wire.api_keys import NAMES
 from wire.error_codes import ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     ErrorGiven = str | int | type[KafkaError] | KafkaError
 
 API_KEYS: dict[str, int] = {NAMES[key]: key for key in dispatch.VERSIONS}
 """Name -> key of each served API."""
 
 _CODES: dict[str, int] = {row[0]: code for code, row in ERRORS.items() if code != 0}
-
-
-def hint(name: object, known: Iterable[str]) -> str:
-    """Return the end of an error message: the nearest known name, or all of them."""
-    names = sorted(known)
-    by_lower = {each.lower(): each for each in names}
-    near = get_close_matches(str(name).lower(), by_lower, 1)
-    return f"did you mean {by_lower[near[0]]!r}?" if near else f"known are {', '.join(names)}"
 
 
 def api_key_of(name: object) -> int:

@@ -15,10 +15,11 @@ from embedlog.testing.faults.answers import (
     WrongEpoch,
 )
 from embedlog.testing.faults.matching import Matcher
-from embedlog.testing.faults.names import error_of, hint
+from embedlog.testing.faults.names import error_of
 from embedlog.testing.faults.refusals import can_refuse
 from embedlog.testing.faults.triggers import Trigger, trigger_of
 from embedlog.testing.faults.user_code import Guarded
+from embedlog.testing.names import hint
 from wire.api_keys import NAMES
 
 TYPE_CHECKING = False

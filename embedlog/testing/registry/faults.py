@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +12,7 @@ from embedlog.errors import ConfigError, TimedOut
 from embedlog.runtime import real_runtime
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.threads import Parked
+from embedlog.testing.names import hint
 from embedlog.testing.registry.api import ROUTES, VERBS
 from embedlog.testing.registry.errors import RegistryError
 from embedlog.testing.unfired import UnfiredFault
@@ -218,9 +218,10 @@ def _matcher(what: str) -> Callable[[RegistryRequest], bool]:
         return lambda r: r.method == what
     if what in VERBS:
         return lambda r: r.verb == what
-    near = get_close_matches(what, [*VERBS, *_METHODS], 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(VERBS)}"
-    raise ConfigError(f"{what!r} is no verb, method or path of the schema registry; {hint}")
+    raise ConfigError(
+        f"{what!r} is no verb, method or path of the schema registry; "
+        f"{hint(what, [*VERBS, *_METHODS])}"
+    )
 
 
 def _expect_route(path: str) -> None:
@@ -229,6 +230,5 @@ def _expect_route(path: str) -> None:
     heads = {row.pattern[1:].partition("/")[0] for row in ROUTES} | {"contexts"}
     if re.search(r"[*?\[]", first) or first in heads:
         return
-    near = get_close_matches(first, sorted(heads), 1)
-    hint = f"did you mean '/{near[0]}...'?" if near else f"known are {sorted(heads)}"
-    raise ConfigError(f"{path!r} is no path of the schema registry; {hint}")
+    near = hint(f"/{first}...", [f"/{head}..." for head in heads])
+    raise ConfigError(f"{path!r} is no path of the schema registry; {near}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Self
 
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.testing.faults.triggers import trigger_of
 from embedlog.testing.http.server import HttpServer
+from embedlog.testing.names import hint
 from embedlog.testing.registry.catalog import Catalog
 from embedlog.testing.registry.endpoint import Endpoint
 from embedlog.testing.registry.faults import RegistryFault, RegistryRequest
@@ -79,9 +79,7 @@ class Registry:
                 }
         else:
             known = ("confluent", "java", "kafkajs")
-            near = get_close_matches(client, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise ConfigError(f"client_config({client!r}): {hint}")
+            raise ConfigError(f"client_config({client!r}): {hint(client, known)}")
         return made
 
     # Schemas, without HTTP

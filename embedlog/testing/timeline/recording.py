@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from embedlog.errors import ConfigError
 from embedlog.runtime.files import write_whole
 from embedlog.runtime.os_files import OsFiles
+from embedlog.testing.names import hint
 from embedlog.testing.timeline.event import KINDS, Event
 from embedlog.testing.timeline.recorder import Recorder
 from wire.api_keys import NAMES
@@ -78,9 +78,7 @@ class Recording:
             ConfigError: there is no such kind.
         """
         if kind not in KINDS:
-            near = get_close_matches(kind, KINDS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(KINDS)}"
-            raise ConfigError(f"kind {kind!r}: {hint}")
+            raise ConfigError(f"kind {kind!r}: {hint(kind, KINDS)}")
         return [each for each in self.events if each.kind == kind]
 
     def requests(
@@ -101,9 +99,7 @@ class Recording:
             ConfigError: Kafka has no such API.
         """
         if api is not None and api not in NAMES.values():
-            near = get_close_matches(api, NAMES.values(), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"{api!r} is no API of Kafka{hint}")
+            raise ConfigError(f"{api!r} is no API of Kafka; {hint(api, NAMES.values())}")
         return [
             each
             for each in self.of_kind("request")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import write_whole
-from embedlog.testing.topics.names import hint
+from embedlog.testing.names import hint
 from embedlog.testing.topics.record import LogRecord
 from embedlog.testing.topics.seeds import Seed, headers_of
 from embedlog.testing.topics.times import milliseconds_of

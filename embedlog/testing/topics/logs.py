@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from embedlog import errors
-from embedlog.testing.topics.names import hint
+from embedlog.testing.names import hint
 from embedlog.topic_names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from embedlog.errors import EmbedlogError
-from embedlog.testing.topics.names import hint
+from embedlog.testing.names import hint
 from embedlog.testing.topics.record import LogRecord, short
 from embedlog.testing.topics.times import milliseconds_of
 

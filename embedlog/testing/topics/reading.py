@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from embedlog.errors import ConfigError, OffsetOutOfRange
 from embedlog.replication.partition import Isolation
-from embedlog.testing.topics.names import hint
+from embedlog.testing.names import hint
 from embedlog.testing.topics.record import Formats, LogRecord
 from wire.records.batch import RecordBatch, iter_batches
 

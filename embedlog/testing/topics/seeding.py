@@ -23,7 +23,7 @@ from embedlog.errors import ConfigError, IllegalState, TimedOut
 from embedlog.replication.replica_manager import CURRENT_MAGIC
 from embedlog.runtime.outer_call import outer
 from embedlog.storage.validation.origin import AppendOrigin
-from embedlog.testing.topics.names import hint
+from embedlog.testing.names import hint
 from embedlog.testing.topics.record import Formats, LogRecord
 from embedlog.testing.topics.seeds import Seed
 from wire.records import CODEC_NAMES, build_batch

@@ -23,7 +23,7 @@ class Seed:
     value: bytes | None
     key: bytes | None = None
     timestamp: int | None = None
-    """Milliseconds; None for now."""
+    """Milliseconds; None stands for the time of the append."""
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
     """None lets the key decide, or the partitions take turns."""

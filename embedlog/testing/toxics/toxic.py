@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, Self
 
 from embedlog.errors import ConfigError
 from embedlog.runtime.randomness import seeded
+from embedlog.testing.names import hint
 
 TO_BROKER, TO_CLIENT, BOTH = "to-broker", "to-client", "both"
 _DIRECTIONS = (TO_BROKER, TO_CLIENT, BOTH)
@@ -42,9 +42,9 @@ class Toxic:
         """See `Kafka.toxic` for the meaning. `on_change(new, old)` hears of the end."""
         if unknown:
             name = next(iter(unknown))
-            near = get_close_matches(name, _NAMES, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_NAMES)}"
-            raise ConfigError(f"{name}={unknown[name]!r}: a toxic has no such property; {hint}")
+            raise ConfigError(
+                f"{name}={unknown[name]!r}: a toxic has no such property; {hint(name, _NAMES)}"
+            )
         self.latency = _not_negative("latency", latency)
         self.jitter = _not_negative("jitter", jitter)
         if jitter > latency:
@@ -56,9 +56,7 @@ class Toxic:
         self.reset_after = _not_negative("reset_after", reset_after)
         self.hang = hang
         if direction not in _DIRECTIONS:
-            near = get_close_matches(str(direction), _DIRECTIONS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(_DIRECTIONS)}"
-            raise ConfigError(f"direction={direction!r}: {hint}")
+            raise ConfigError(f"direction={direction!r}: {hint(direction, _DIRECTIONS)}")
         self.direction = direction
         if not 0 <= chance <= 1:
             raise ConfigError(f"chance={chance!r}: expected 0 to 1")

@@ -129,7 +129,7 @@ def test_a_format_holds_for_later_calls_and_for_decode_only_once(kafka: Kafka) -
 def test_misspelt_names_are_refused_with_the_nearest(kafka: Kafka) -> None:
     with pytest.raises(UnknownTopicOrPartition, match="'ordres'; did you mean 'orders'"):
         kafka.topic("ordres")
-    with pytest.raises(UnknownTopicOrPartition, match="known are orders, out, users"):
+    with pytest.raises(UnknownTopicOrPartition, match="known are 'orders', 'out', 'users'"):
         kafka.topic("zzz")
     with pytest.raises(TypeError, match="a topic's name is a str"):
         kafka.topic(7)  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
+from embedlog.testing.names import hint
 from embedlog.testing.topics.formats.basic import BYTES, JSON, TEXT, Format, Function, Int
-from embedlog.testing.topics.names import hint
 
 if TYPE_CHECKING:
     from embedlog.testing.topics.formats.confluent_header import SchemaById

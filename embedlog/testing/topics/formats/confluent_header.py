@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from embedlog.errors import ConfigError
+from embedlog.testing.names import hint
 from embedlog.testing.topics.formats.basic import JSON, Format, Undecodable
-from embedlog.testing.topics.names import hint
 
 SchemaById = Callable[[int], Any]
 """Returns the schema of an id."""
