@@ -47,8 +47,8 @@ FLOORS = (
     "embedlog.controller embedlog.replication embedlog.transport",
     "embedlog.storage embedlog.purgatory",
     "embedlog.runtime embedlog.config",
-    "embedlog.common embedlog.errors embedlog.logger embedlog.topic_names embedlog.user_warnings"
-    " embedlog.version",
+    "embedlog.common embedlog.confluent_header embedlog.errors embedlog.logger embedlog.topic_names"
+    " embedlog.user_warnings embedlog.version",
     "wire.net",
     "wire.connection",
     "wire.schemas",

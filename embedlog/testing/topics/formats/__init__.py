@@ -17,7 +17,7 @@ from embedlog.testing.names import hint
 from embedlog.testing.topics.formats.basic import BYTES, JSON, TEXT, Format, Function, Int
 
 if TYPE_CHECKING:
-    from embedlog.testing.topics.formats.confluent_header import SchemaById
+    from embedlog.testing.topics.formats.confluent_values import SchemaById
 
 
 _BY_NAME: dict[str, Format] = {
@@ -93,6 +93,6 @@ def confluent(
 
     >>> kafka.topic("orders", value=confluent({7: schema}.__getitem__))    # doctest: +SKIP
     """
-    from embedlog.testing.topics.formats.confluent_header import Confluent
+    from embedlog.testing.topics.formats.confluent_values import Confluent
 
     return Confluent(schema_by_id, schema_id=schema_id, message=message)

@@ -1,10 +1,5 @@
 """Values with Confluent's header: Avro, JSON and Protobuf, with schemas by id.
 
-byte  0      0, the magic byte
-bytes 1..4   schema id, big-endian
-Protobuf     then the indexes of the message in its file: their count and the indexes, as zig-zag
-             varints; a lone 0 means the first message
-
 `schema_by_id(id)` may return the schema of an Avro value as text or as its JSON value, a generated
 Protobuf class, the registry's answer `{"schema": text, "schemaType": "PROTOBUF"}`, a pair (type,
 text), or an object with `schema_type` and `schema_str`, as confluent-kafka's `Schema`.
@@ -15,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from embedlog.confluent_header import FIRST_MESSAGE, header_of, split, split_message_indexes
 from embedlog.errors import ConfigError
 from embedlog.testing.names import hint
 from embedlog.testing.topics.formats.basic import JSON, Format, Undecodable
@@ -22,7 +18,6 @@ from embedlog.testing.topics.formats.basic import JSON, Format, Undecodable
 SchemaById = Callable[[int], Any]
 """Returns the schema of an id."""
 
-_HEADER_SIZE = 5
 _KINDS = ("AVRO", "JSON", "PROTOBUF")
 
 
@@ -38,23 +33,27 @@ class Confluent:
         self._schemas: dict[int, tuple[str, Any]] = {}
 
     def decode(self, data: bytes) -> Any:
-        if len(data) < _HEADER_SIZE or data[0] != 0:
-            raise Undecodable(f"{data!r} has no Confluent header: a byte 0 and a schema id")
-        kind, schema = self._schema(int.from_bytes(data[1:_HEADER_SIZE], "big"))
-        rest = data[_HEADER_SIZE:]
+        try:
+            schema_id, rest = split(data)
+        except ValueError as error:
+            raise Undecodable(f"{data!r} has {error}") from None
+        kind, schema = self._schema(schema_id)
         if kind != "PROTOBUF":
             return schema.decode(rest)
-        indexes, message = _message_indexes(rest)
+        try:
+            indexes, message = split_message_indexes(rest)
+        except ValueError as error:
+            raise Undecodable(f"{data!r}: {error}") from None
         return self._of_message(schema, indexes).decode(message)
 
     def encode(self, value: Any) -> bytes:
         if self._schema_id is None:
             raise ConfigError("which schema? Give confluent(..., schema_id=...), or bytes")
         kind, schema = self._schema(self._schema_id)
-        header = b"\0" + self._schema_id.to_bytes(4, "big")
+        header = header_of(self._schema_id)
         if kind != "PROTOBUF":
             return header + bytes(schema.encode(value))
-        return header + b"\0" + self._of_message(schema, [0]).encode(value)
+        return header + FIRST_MESSAGE + self._of_message(schema, [0]).encode(value)
 
     def _schema(self, schema_id: int) -> tuple[str, Any]:
         known = self._schemas.get(schema_id)
@@ -114,28 +113,3 @@ def _kind_and_text(schema: Any) -> tuple[str, Any]:
     if kind not in _KINDS:
         raise ConfigError(f"schema type {kind!r}: {hint(kind, _KINDS)}")
     return kind, text
-
-
-def _message_indexes(rest: bytes) -> tuple[list[int], bytes]:
-    """Return the indexes of a Protobuf message, and the message."""
-    count, position = _zigzag(rest, 0)
-    if count == 0:
-        return [0], rest[position:]
-    if not 0 < count <= len(rest):
-        raise Undecodable(f"{count} message indexes in {len(rest)} bytes")
-    indexes = []
-    for _ in range(count):
-        index, position = _zigzag(rest, position)
-        indexes.append(index)
-    return indexes, rest[position:]
-
-
-def _zigzag(data: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    while position < len(data) and shift < 35:
-        byte = data[position]
-        number |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position
-    raise Undecodable(f"the message indexes are cut off at byte {position}")
