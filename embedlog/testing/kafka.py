@@ -104,7 +104,7 @@ class Kafka:
         self._ends = ExitStack()
         self._listener = listener
         self.recording: Recording | None = None
-        """The present recording of what happens: see `record`."""
+        """The recording that `record` began last; None before the first one."""
         self._control: ControlDoor | None = None
         self._ends.callback(self._close_cluster)
         self._clients: list[Callable[[], object]] = []

@@ -1,4 +1,4 @@
-"""`WaitTimedOut`: the error of a wait that a test made in vain."""
+"""`WaitTimedOut`: the error of a wait whose time is over."""
 
 from __future__ import annotations
 

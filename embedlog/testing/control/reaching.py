@@ -128,7 +128,7 @@ def registry(kafka: Any) -> Registry:
 
 
 def rules(kafka: Any) -> list[FaultRule]:
-    """Return the rules in force, the oldest first, also those that code of this process made."""
+    """Return the rules in force, the oldest first. The control door and tests share them."""
     return list(kafka.faults)
 
 

@@ -75,7 +75,7 @@ class Proxy:
         self._stages = Stages(self, answer=_forward)
         self._toxics: Toxics | None = None
         self.recording: Recording | None = None
-        """The present recording of what happens: see `record`."""
+        """The recording that `record` began last; None before the first one."""
         self._first = self._gateway(-1, targets)
 
     @property

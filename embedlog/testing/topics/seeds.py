@@ -26,9 +26,9 @@ class Seed:
     """Milliseconds; None stands for the time of the append."""
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
-    """None lets the key decide, or the partitions take turns."""
+    """None: the key decides; without a key, the partitions take turns."""
     at_offset: int | None = None
-    """The offset that the record must get; None for the next one."""
+    """The offset that the record must get; None: the next offset of the log."""
 
 
 def seed(
