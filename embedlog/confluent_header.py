@@ -35,13 +35,13 @@ def split_message_indexes(rest: bytes) -> tuple[list[int], bytes]:
     """Return Protobuf's message indexes and the message after them.
 
     Raises:
-        ValueError: the indexes are cut off, or their count is negative or exceeds the bytes.
+        ValueError: the indexes are cut off, or their count is negative.
     """
     count, position = _zigzag(rest, 0)
     if count == 0:
         return [0], rest[position:]
-    if not 0 < count <= len(rest):
-        raise ValueError(f"{count} message indexes in {len(rest)} bytes")
+    if count < 0:
+        raise ValueError(f"{count} message indexes")
     indexes = []
     for _ in range(count):
         index, position = _zigzag(rest, position)

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from embedlog.broker.context import RequestContext
 from embedlog.errors import ClosedError, ConfigError, NotCoordinator, TimedOut
+from embedlog.runtime.pending import Pending
 from embedlog.testing import Kafka
 from tests.testing.faults.conftest import Ask
+from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
+from wire.records.batch import RecordBatch
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.schemas.delete_groups import DeleteGroupsRequest
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -378,6 +382,27 @@ def test_waits_end_at_a_hit_or_say_what_was_near(kafka: Kafka, ask: Ask) -> None
 
     asyncio.run(main())
     fault.remove()
+
+
+def test_a_rule_that_is_removed_while_a_fetch_waits_leaves_the_answer_alone() -> None:
+    with Kafka(topics={"t": 1}) as kafka:
+        topic_id = kafka.broker(1).core.image.topics_by_name["t"].topic_id
+        places = [FetchPartition(partition=0, partition_max_bytes=1_000)]
+        fetch = FetchRequest(
+            topics=[FetchTopic(topic_id=topic_id, partitions=places)],
+            min_bytes=1,
+            max_wait_ms=60_000,
+        )
+        fault = kafka.fault("Fetch", action="corrupt-crc", may_miss=True)
+        context = RequestContext(ApiKey.FETCH, 17)
+        waiting = kafka.broker(1).core.handle(context, fetch)
+        assert isinstance(waiting, Pending)
+        fault.remove()
+        kafka.producer().send("t", b"x").result()
+        assert kafka.cluster.runtime.scheduler.wait(waiting, 5_000)
+        records = waiting.result().responses[0].partitions[0].records
+        assert RecordBatch(memoryview(bytes(records))).is_valid_crc()
+        assert fault.hits == 0
 
 
 # Refusals

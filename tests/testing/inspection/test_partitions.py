@@ -40,6 +40,21 @@ def test_a_new_leader_begins_an_epoch() -> None:
         )
 
 
+def test_a_broker_that_has_not_heard_of_a_move_is_no_replica_any_more() -> None:
+    topics = {"orders": {"partitions": 1, "replication_factor": 2}}
+    with Kafka(brokers=3, topics=topics) as kafka:
+        kafka.producer().send("orders", b"x").result()
+        partition = kafka.partition("orders", 0)
+        leader, follower = partition.replicas
+        (third,) = {1, 2, 3} - {leader, follower}
+        assert set(partition.end_offsets) == {leader, follower}
+        kafka.broker(follower).pause()
+        partition.reassign([leader, third])
+        kafka.wait.until(lambda: partition.replicas == (leader, third))
+        assert kafka.broker(follower).core.replica_manager.partition("orders", 0)
+        assert set(partition.end_offsets) == {leader, third}
+
+
 def test_partitions_that_do_not_exist_are_refused() -> None:
     with Kafka(topics={"orders": 1}) as kafka:
         with pytest.raises(UnknownTopicOrPartition, match="did you mean 'orders'"):

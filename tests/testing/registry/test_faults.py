@@ -52,6 +52,14 @@ def test_a_fault_after_the_work_loses_only_the_answer(call: Calls) -> None:
     assert call.registry.subjects() == ["s"]
 
 
+def test_a_removed_fault_does_not_act_on_a_request_that_has_met_it_before(call: Calls) -> None:
+    fault = call.registry.fault("list_subjects", status=500, always=True)
+    assert call.raw("GET", "/subjects")[0] == 500
+    fault.remove()
+    assert not fault.take(fault.requests[0])
+    assert (fault.hits, len(fault.requests)) == (1, 1)
+
+
 def test_a_delay_ends_when_the_fault_is_removed(call: Calls) -> None:
     fault = call.registry.fault("list_subjects", delay=3600)
     found: list[object] = []

@@ -21,7 +21,7 @@ def split_message_indexes(rest: bytes) -> tuple[list[int], bytes]:
     """Return Protobuf's message indexes and the message after them.
 
     Raises:
-        DecodeError: the indexes are cut off, or their count is negative or exceeds the bytes.
+        DecodeError: the indexes are cut off, or their count is negative.
     """
     try:
         return confluent_header.split_message_indexes(rest)
