@@ -120,10 +120,14 @@ class _Pinned:
     def _with_ids(self, share: Iterable[TopicPartition]) -> Partitions:
         topics = self.core.image.topics_by_name
         found: dict[bytes, set[int]] = {}
-        for topic, number in share:
-            if topic in topics and number < len(topics[topic].partitions):
-                found.setdefault(topics[topic].topic_id, set()).add(number)
+        for topic, number in _existing(self.core, share):
+            found.setdefault(topics[topic].topic_id, set()).add(number)
         return found
+
+
+def _existing(core: Broker, share: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions that exist: a topic may have been deleted since it was pinned."""
+    return [place for place in share if core.image.partition(*place) is not None]
 
 
 # Classic groups
@@ -153,7 +157,8 @@ def _rewritten(core: Broker, request: SyncGroupRequest, pin: Pin) -> SyncGroupRe
     for member_id, share in pin.shares(members).items():
         # A cooperative member keeps reading during a rebalance. It gives up its partitions first,
         # and joins again: the next round gives them to their new owner.
-        free = [place for place in share if owned.get(place, member_id) == member_id]
+        present = _existing(core, share)
+        free = [place for place in present if owned.get(place, member_id) == member_id]
         assignments.append(
             SyncGroupRequestAssignment(
                 member_id=member_id, assignment=_encoded(free, given.get(member_id, b""))

@@ -79,6 +79,16 @@ def test_a_group_may_be_pinned_before_its_members_come(alone: Kafka, protocol: s
         assert _shares(found) == {"a": [5]}
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_pin_outlives_its_topics(alone: Kafka, protocol: str) -> None:
+    alone.create_topic("short-lived")
+    alone.group("g").assign({"a": [("short-lived", 0), ("orders", 5)]})
+    alone.admin().delete_topics(["short-lived"]).check()
+    with members(alone, "a", protocol=protocol):
+        found = alone.wait.group("g", members=1, assigned=1)
+        assert _shares(found) == {"a": [5]}
+
+
 @pytest.mark.slow
 def test_cooperative_members_never_share_a_partition(alone: Kafka) -> None:
     group = alone.group("g")
