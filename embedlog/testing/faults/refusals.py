@@ -84,10 +84,7 @@ def refuse(call: Call, error: KafkaError, items: Sequence[Item] | None, proceed:
     The broker does the work for the other items.
     """
     api_key, version = call.context.api_key, call.context.api_version
-    if error.code in _TOP_CODES.get(api_key, ()):
-        items = None
-    elif items is None and _is_placed_by_item(api_key, error.code):
-        items = all_items(call)
+    items = _bearers(call, error, items)
     if not items:
         return dispatch.error_response(call.request, call.context, error)
     path, items = _placed(call, error, items)
@@ -111,8 +108,7 @@ def refuse(call: Call, error: KafkaError, items: Sequence[Item] | None, proceed:
 
 def refuse_after(call: Call, error: KafkaError, items: Sequence[Item] | None, response: Any) -> Any:
     """Return the answer to put in place of `response`, the broker's answer."""
-    if items is None and _is_placed_by_item(call.context.api_key, error.code):
-        items = all_items(call)
+    items = _bearers(call, error, items)
     if not items:
         return dispatch.error_response(call.request, call.context, error)
     return with_error(call, response, error, items)
@@ -178,10 +174,18 @@ def is_unanswered(call: Call) -> bool:
     return call.context.api_key == ApiKey.PRODUCE and request.acks == 0
 
 
-def _is_placed_by_item(api_key: int, code: int) -> bool:
-    return (
-        api_key in _READ_WHOLE or api_key in _NEEDS_THE_REST or code in _ITEM_CODES.get(api_key, ())
-    ) and code not in _TOP_CODES.get(api_key, ())
+def _bearers(call: Call, error: KafkaError, items: Sequence[Item] | None) -> Sequence[Item] | None:
+    """Return the items whose answers bear the error; None if the whole answer bears it."""
+    api_key = call.context.api_key
+    if error.code in _TOP_CODES.get(api_key, ()):
+        return None
+    if items is None and (
+        api_key in _READ_WHOLE
+        or api_key in _NEEDS_THE_REST
+        or error.code in _ITEM_CODES.get(api_key, ())
+    ):
+        return all_items(call)
+    return items
 
 
 def _is_reached_by_the_answer_alone(call: Call, path: Path, items: Sequence[Item]) -> bool:

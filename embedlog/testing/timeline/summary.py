@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wire.error_codes import ErrorCode
+from embedlog.errors import error_name
 
 _NAMES = {
     "name": "topics",
@@ -21,10 +21,6 @@ _INDEXES = ("index", "partition", "partition_index")
 _TOPIC_IDS = ("topic_id",)
 _SHOWN_MAX = 8
 """Places in the text of an event."""
-
-_ERROR_NAMES = {
-    value: name for name, value in vars(ErrorCode).items() if name.isupper() and value != 0
-}
 
 
 def places(request: Any, topic_name: Any) -> dict[str, list[str]]:
@@ -67,7 +63,7 @@ def errors(response: Any) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for _, name, value in _walk(response):
         if name == "error_code" and value:
-            found[_ERROR_NAMES.get(value, str(value))] = None
+            found[error_name(value)] = None
     return tuple(found)
 
 
