@@ -72,10 +72,15 @@ def test_a_subclass_configures_itself_and_starts_again() -> None:
         ("KAFKA_LOG_RETENTION_MS", "log.retention.ms"),
         ("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "group.initial.rebalance.delay.ms"),
         ("KAFKA_NODE_ID", "node.id"),
+        ("KAFKA_BROKER_ID", "broker.id"),
     ],
 )
 def test_variables_are_settings(name: str, setting: str) -> None:
     assert settings_of({name: "7"}) == {setting: "7"}
+
+
+def test_a_broker_id_that_lets_kafka_choose_is_left_out() -> None:
+    assert settings_of({"KAFKA_BROKER_ID": "-1"}) == {}
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,14 @@ def test_an_exception_of_a_broker_is_an_error(kafka: Kafka) -> None:
     assert "AttributeError" in found.what
 
 
+def test_only_leaks_of_the_given_kinds_are_looked_for(kafka: Kafka) -> None:
+    with embedlog.Producer(kafka.bootstrap_servers) as producer:
+        producer.send("orders", b"x", partition=0).result()
+        producer.send("orders", b"x", partition=1).result()
+        assert {each.kind for each in kafka.leaks()} == {"connections"}
+        assert kafka.leaks("threads", "transactions") == []
+
+
 def test_a_misspelt_kind_is_refused(kafka: Kafka) -> None:
     with pytest.raises(ConfigError, match="did you mean 'connections'"):
         kafka.leaks("conections")

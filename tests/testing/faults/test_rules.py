@@ -12,7 +12,7 @@ import pytest
 from embedlog.broker.context import RequestContext
 from embedlog.errors import ClosedError, ConfigError, NotCoordinator, TimedOut
 from embedlog.runtime.pending import Pending
-from embedlog.testing import Kafka
+from embedlog.testing import Kafka, UnfiredFault
 from tests.testing.faults.conftest import Ask
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
@@ -318,6 +318,26 @@ def test_a_rule_that_never_acts_tells_what_was_near(kafka: Kafka, ask: Ask) -> N
         kafka.fault("Heartbeat", error=OURS, nth=2),
     ):
         ask(heartbeat())
+
+
+def test_a_rule_counts_the_requests_near_it(kafka: Kafka, ask: Ask) -> None:
+    with (
+        pytest.raises(AssertionError) as raised,
+        kafka.fault("ListOffsets", topic="a", partition=9, error=OURS),
+    ):
+        for number in range(40):
+            ask(offsets(("a", number % 8)))
+    assert str(raised.value).splitlines()[1:] == [
+        f"  5 x ListOffsets: partition is {number}, not 9" for number in range(8)
+    ]
+
+
+def test_an_error_in_a_with_of_the_cluster_goes_before_a_rule_that_never_acted() -> None:
+    with pytest.raises(UnfiredFault), Kafka() as kafka:
+        kafka.fault("Heartbeat", error=OURS)
+    with pytest.raises(ZeroDivisionError), Kafka() as kafka:
+        kafka.fault("Heartbeat", error=OURS)
+        1 / 0  # noqa: B018
 
 
 def test_the_end_of_the_cluster_reports_rules_that_never_acted() -> None:

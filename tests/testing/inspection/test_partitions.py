@@ -61,6 +61,8 @@ def test_partitions_that_do_not_exist_are_refused() -> None:
             kafka.partition("order", 0)
         with pytest.raises(UnknownTopicOrPartition, match="has 1 partitions, no 1"):
             kafka.partition("orders", 1)
+        with pytest.raises(UnknownTopicOrPartition, match="partition True .*: no number"):
+            kafka.partition("orders", True)
 
 
 def test_connections_are_listed_with_client_and_software() -> None:

@@ -99,3 +99,8 @@ def test_a_rule_that_never_acts_fails_the_end(cluster: embedlog.Cluster) -> None
     proxy.fault("EndTxn", error="INVALID_TXN_STATE")
     with pytest.raises(UnfiredFault):
         proxy.close()
+    with pytest.raises(UnfiredFault), Proxy(cluster.brokers[0].address or "") as proxy:
+        proxy.fault("EndTxn", error="INVALID_TXN_STATE")
+    with pytest.raises(ZeroDivisionError), Proxy(cluster.brokers[0].address or "") as proxy:
+        proxy.fault("EndTxn", error="INVALID_TXN_STATE")
+        1 / 0  # noqa: B018

@@ -65,6 +65,8 @@ ADDED_OPEN = "PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL"
         ({"multipleOf": 2}, {"multipleOf": 4}, None),
         ({"multipleOf": 4}, {"multipleOf": 2}, "MULTIPLE_OF_CHANGED"),
         ({"pattern": "a"}, {}, "PATTERN_ADDED"),
+        ({"pattern": "a"}, {"pattern": "a"}, None),
+        ({"pattern": "a"}, {"pattern": "b"}, "PATTERN_CHANGED"),
         ({}, {"pattern": "a"}, None),
         ({"title": "x", "description": "y", "format": "date"}, {"title": "z"}, None),
         # Properties
