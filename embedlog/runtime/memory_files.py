@@ -80,7 +80,8 @@ class MemoryNode:
             room = self._views[0]
             if self._shared_size <= position and end <= len(room):
                 room[position:end] = joined
-                self.size = max(self.size, end)
+                if end > self.size:  # noqa: PLR1730 - max() is a call more for each append
+                    self.size = end
                 return size
         size = sum(map(len, buffers))
         end = position + size
