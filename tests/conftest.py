@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -27,7 +28,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
-from tests.support import jvm  # noqa: E402
+from tests.support import jvm, left_over  # noqa: E402
 from tests.support.schedule import Scheduling, uses_session  # noqa: E402
 from tests.support.sizes import BRIEF  # noqa: E402
 from wire.net import poller  # noqa: E402
@@ -52,6 +53,10 @@ if not entry_points(group="pytest11", name="embedlog"):  # the project is not in
     pytest_plugins.append("embedlog.testing.pytest_plugin")
 
 MEMORY = Path("/dev/shm")
+FORMER_FILE = pytest.StashKey[str]()
+"""The file whose tests ran before those of the present file."""
+CLIENT_END_S = 10.0
+"""How long a client of librdkafka may take to end."""
 ROOM = 1 << 30
 """Free bytes needed for tests in memory: no fast test takes more than a tenth of them."""
 
@@ -120,6 +125,23 @@ def batches_are_unknown() -> None:
     that ran before it.
     """
     KNOWN.forget()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clients_of_librdkafka_have_ended(request: pytest.FixtureRequest) -> None:
+    """Fail if an earlier file left a client of librdkafka: its threads go on asking the closed
+    brokers, and open descriptors, during the tests after it. At the end of a file its last test
+    still refers to its fixtures.
+    """
+    former = request.config.stash.get(FORMER_FILE, "")
+    request.config.stash[FORMER_FILE] = request.node.nodeid
+    if "confluent_kafka" not in sys.modules or not left_over.librdkafka():
+        return
+    gc.collect()  # a dropped client with a callback is a cycle
+    deadline = time.monotonic() + CLIENT_END_S
+    while left := left_over.librdkafka():
+        assert time.monotonic() < deadline, f"threads of librdkafka run after {former}: {left}"
+        time.sleep(0.01)
 
 
 @pytest.fixture

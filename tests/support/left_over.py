@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 
 def threads() -> set[threading.Thread]:
@@ -22,3 +23,12 @@ def descriptors() -> set[tuple[str, str]]:
         with suppress(FileNotFoundError):  # the descriptor of the listing itself
             found.add((number, os.readlink(f"/proc/self/fd/{number}")))
     return found
+
+
+def librdkafka() -> list[str]:
+    """Return the names of the running threads of librdkafka, which Python does not know."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # it ended during the listing
+            names.append((task / "comm").read_text().strip())
+    return [name for name in names if name.startswith("rdk:")]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 import confluent_kafka
@@ -46,6 +47,20 @@ class Link:
     def __init__(self) -> None:
         self.cluster: Cluster | None = None
         self.address = ""
+        self._closing: list[threading.Thread] = []
+
+    def close_aside(self, close: Callable[[], object]) -> None:
+        """Call `close` in a thread of its own: the call may wait for a broker that is down."""
+        thread = threading.Thread(target=close, name="closes a client", daemon=True)
+        self._closing.append(thread)
+        thread.start()
+
+    def wait_for_closed(self, seconds: float) -> bool:
+        """Return whether every `close_aside` has ended in time."""
+        deadline = time.monotonic() + seconds
+        for thread in self._closing:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._closing)
 
     def owner(self, kind: str) -> Any:
         """Return the maker of clients of a kind.
@@ -141,7 +156,7 @@ class LibrdkafkaWriter:
     """`confluent_kafka.Producer`."""
 
     def __init__(self, link: Link, transactional_id: str | None) -> None:
-        self._fatal: list[str] = []
+        self._fatal = fatal = list[str]()
         settings: dict[str, Any] = {
             "bootstrap.servers": link.address,
             "enable.idempotence": True,
@@ -149,7 +164,7 @@ class LibrdkafkaWriter:
             "request.timeout.ms": REQUEST_MS,
             "linger.ms": 2,
             "log_level": 0,
-            "error_cb": lambda error: self._fatal.append(str(error)) if error.fatal() else None,
+            "error_cb": lambda error: fatal.append(str(error)) if error.fatal() else None,
         }
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id
@@ -189,11 +204,11 @@ class LibrdkafkaWriter:
         self._check()
 
     def close(self) -> None:
+        """Drop the producer. Its own `close` would abort a transaction that is left open."""
         self._producer.purge()
-        try:
+        with suppress(confluent_kafka.KafkaException):  # it is fenced, or failed for good
             self._producer.flush(1)
-        except confluent_kafka.KafkaException:
-            return  # it is fenced, or failed for good
+        del self._producer
 
     def _check(self) -> None:
         if self._fatal:
@@ -286,6 +301,7 @@ class LibrdkafkaReader:
     """`confluent_kafka.Consumer`."""
 
     def __init__(self, link: Link, **settings: Any) -> None:
+        self._link = link
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": link.address,
@@ -328,8 +344,8 @@ class LibrdkafkaReader:
                 raise NotCommitted(str(each.error))
 
     def close(self) -> None:
-        """Close in a thread: librdkafka waits for a coordinator that may be down."""
-        threading.Thread(target=self._consumer.close, daemon=True).start()
+        """Begin to close: librdkafka waits for a coordinator that may be down."""
+        self._link.close_aside(self._consumer.close)
 
 
 class NotCommitted(Exception):

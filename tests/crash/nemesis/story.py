@@ -134,6 +134,8 @@ class Story:
         final = self._final()
         wait(lambda: self._have_read_all(final), PEACE_S_MAX)
         found += _stop(others)
+        if not self.link.wait_for_closed(PEACE_S_MAX):
+            found.append("a consumer of librdkafka does not close")
         return found + broken(self.history, final)
 
     def _make_whole(self) -> list[str]:
