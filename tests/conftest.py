@@ -55,6 +55,8 @@ if not entry_points(group="pytest11", name="embedlog"):  # the project is not in
 MEMORY = Path("/dev/shm")
 FORMER_FILE = pytest.StashKey[str]()
 """The file whose tests ran before those of the present file."""
+TOLD_THREADS = pytest.StashKey[dict[int, str]]()
+"""The threads of librdkafka for which a file has failed already."""
 CLIENT_END_S = 10.0
 """How long a client of librdkafka may take to end."""
 ROOM = 1 << 30
@@ -65,19 +67,40 @@ def pytest_configure(config: pytest.Config) -> None:
     """Without slow tests, as in bare `pytest`, give properties fewer examples and keep directories
     in memory if there is space. Waiting for the disk took a third of the time.
     """
-    chosen = config.option.markexpr
-    is_brief = "not slow" in chosen and " or " not in chosen
+    is_brief = _is_brief(config)
     settings.load_profile("brief" if is_brief else "untimed")
     if is_brief and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start long files early, so that short ones fill the workers at the end.
+def _is_brief(config: pytest.Config) -> bool:
+    """Return whether slow tests are left out, as in bare `pytest`."""
+    chosen: str = config.option.markexpr
+    return "not slow" in chosen and " or " not in chosen
+
+
+def _leave_out_middle_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the first and the last case of each test with parameters."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = {item for each in cases.values() for item in each[1:-1]}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(trylast=True)  # after the markers have been obeyed
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Bare `pytest` runs two cases of each test; if files or folders are named, all cases run.
+
+    Start long files early, so that short ones fill the workers at the end.
 
     The files that share the Spark session come first, as one worker runs all of them. Other files
     with slow tests follow in reverse order.
     """
+    if _is_brief(config) and config.args_source != pytest.Config.ArgsSource.ARGS:
+        _leave_out_middle_cases(config, items)
     slow: dict[Path, int] = {}
     for item in items:
         if item.get_closest_marker("slow") or item.get_closest_marker("interop"):
@@ -133,14 +156,17 @@ def clients_of_librdkafka_have_ended(request: pytest.FixtureRequest) -> None:
     brokers, and open descriptors, during the tests after it. At the end of a file its last test
     still refers to its fixtures.
     """
-    former = request.config.stash.get(FORMER_FILE, "")
-    request.config.stash[FORMER_FILE] = request.node.nodeid
-    if "confluent_kafka" not in sys.modules or not left_over.librdkafka():
+    stash = request.config.stash
+    former, stash[FORMER_FILE] = stash.get(FORMER_FILE, ""), request.node.nodeid
+    told = stash.setdefault(TOLD_THREADS, {})
+    if "confluent_kafka" not in sys.modules or left_over.librdkafka().keys() <= told.keys():
         return
     gc.collect()  # a dropped client with a callback is a cycle
     deadline = time.monotonic() + CLIENT_END_S
-    while left := left_over.librdkafka():
-        assert time.monotonic() < deadline, f"threads of librdkafka run after {former}: {left}"
+    while (left := left_over.librdkafka()).keys() - told.keys():
+        if time.monotonic() > deadline:
+            stash[TOLD_THREADS] = left
+            pytest.fail(f"threads of librdkafka run after {former}: {sorted(left.values())}")
         time.sleep(0.01)
 
 

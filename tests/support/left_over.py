@@ -25,10 +25,10 @@ def descriptors() -> set[tuple[str, str]]:
     return found
 
 
-def librdkafka() -> list[str]:
-    """Return the names of the running threads of librdkafka, which Python does not know."""
-    names = []
+def librdkafka() -> dict[int, str]:
+    """Return the running threads of librdkafka, which Python does not know: their names by id."""
+    names = {}
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError):  # it ended during the listing
-            names.append((task / "comm").read_text().strip())
-    return [name for name in names if name.startswith("rdk:")]
+            names[int(task.name)] = (task / "comm").read_text().strip()
+    return {number: name for number, name in names.items() if name.startswith("rdk:")}

@@ -46,21 +46,20 @@ class Workers:
     def add_task(self, task: Task) -> None:
         """Let a thread work on the task."""
         with self._lock:
-            if not self._is_closed:
-                self._tasks.append(task)
             is_refused = self._is_closed
             idle = self._idle.pop() if self._idle else None
-            is_new = idle is None and self._count < self._threads_max and not is_refused
-            self._count += is_new
+            if not is_refused:
+                self._tasks.append(task)
+                if idle is None and self._count < self._threads_max:
+                    # Under the lock: `shutdown` shall wait for this thread, too.
+                    thread = self._scheduler.start_thread(self._work, f"{self._name}-worker")
+                    self._count += 1
+                    self._threads = {each for each in self._threads if not each.join(0)}
+                    self._threads.add(thread)
         if is_refused:
             task.cancel()
         if idle is not None:
             idle.wake()
-        elif is_new:
-            thread = self._scheduler.start_thread(self._work, f"{self._name}-worker")
-            with self._lock:
-                self._threads.add(thread)
-                self._threads = {each for each in self._threads if not each.join(0)}
 
     def _work(self) -> None:
         parked = Parked()
@@ -70,7 +69,8 @@ class Workers:
                 if task is not None:
                     as_caller(task.service)
                     continue
-                parked.sleep(_IDLE_MS)
+                if not self._is_closed:
+                    parked.sleep(_IDLE_MS)
                 with self._lock:
                     if parked in self._idle:
                         self._idle.remove(parked)
@@ -83,7 +83,8 @@ class Workers:
         with self._lock:
             if self._tasks:
                 return self._tasks.popleft()
-            self._idle.append(parked)
+            if not self._is_closed:
+                self._idle.append(parked)
             return None
 
     def shutdown(self) -> bool:

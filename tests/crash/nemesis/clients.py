@@ -172,7 +172,11 @@ class LibrdkafkaWriter:
             settings["delivery.timeout.ms"] = TRANSACTION_MS
         self._producer = confluent_kafka.Producer(settings, logger=_quiet)
         if transactional_id is not None:
-            self._call(self._producer.init_transactions, DELIVERY_MS / 1000)
+            try:
+                self._call("init_transactions", DELIVERY_MS / 1000)
+            except Broken:
+                self.close()
+                raise
 
     def send(self, place: Place, key: bytes | None, value: bytes, outcome: Outcome) -> None:
         topic, partition = place
@@ -191,16 +195,16 @@ class LibrdkafkaWriter:
         self._producer.poll(0)
 
     def begin(self) -> None:
-        self._call(self._producer.begin_transaction)
+        self._call("begin_transaction")
 
     def commit(self) -> None:
-        self._call(self._producer.commit_transaction, DELIVERY_MS / 1000)
+        self._call("commit_transaction", DELIVERY_MS / 1000)
 
     def abort(self) -> None:
-        self._call(self._producer.abort_transaction, DELIVERY_MS / 1000)
+        self._call("abort_transaction", DELIVERY_MS / 1000)
 
     def drain(self) -> None:
-        self._call(self._producer.flush, DELIVERY_MS / 1000)
+        self._call("flush", DELIVERY_MS / 1000)
         self._check()
 
     def close(self) -> None:
@@ -214,10 +218,12 @@ class LibrdkafkaWriter:
         if self._fatal:
             raise Broken(self._fatal[0])
 
-    @staticmethod
-    def _call(call: Callable[..., Any], *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Call a method of the producer. No frame keeps the producer: `close` must be able to drop
+        it while an error of the call is handled.
+        """
         try:
-            call(*arguments)
+            getattr(self._producer, name)(*arguments)
         except confluent_kafka.KafkaException as error:
             raise Broken(str(error)) from error
 

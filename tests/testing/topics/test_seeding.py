@@ -269,10 +269,12 @@ def test_too_few_replicas_refuse_a_seed_as_a_producer() -> None:
 def test_a_waiting_fetch_gets_a_seed_at_once(any_kafka: Kafka) -> None:
     with any_kafka.consumer(auto_offset_reset="earliest") as consumer:
         consumer.assign([("orders", 0)])
-        Thread(target=lambda: any_kafka.topic("orders").put(b"x")).start()
+        seeding = Thread(target=lambda: any_kafka.topic("orders").put(b"x"))
+        seeding.start()
         found: list[Any] = []
         while not found:
             found = list(consumer.poll(100_000))
+        seeding.join()
     assert found[0].value == b"x"
 
 

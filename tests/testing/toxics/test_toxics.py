@@ -44,9 +44,11 @@ def test_latency_delays_each_direction(kafka: Kafka) -> None:
 
 
 def test_present_connections_are_spared_unless_they_are_cut(kafka: Kafka) -> None:
-    with _connected(kafka) as client, kafka.toxic(latency=30) as toxic:
-        client.versions()
-        assert toxic.connections == 0
+    with _connected(kafka) as client:
+        client.versions()  # the listener has accepted the connection
+        with kafka.toxic(latency=30) as toxic:
+            client.versions()
+            assert toxic.connections == 0
     with _connected(kafka) as client:
         client.versions()
         kafka.toxic(latency=30, cut=True).remove()
