@@ -35,6 +35,7 @@ def test_topics_settings_records_and_the_cluster(connect: Connect, run: Run) -> 
     run(main())
 
 
+@pytest.mark.slow
 def test_errors_come_with_the_item(connect: Connect, run: Run) -> None:
     async def main() -> None:
         async with Admin(connect()) as admin:

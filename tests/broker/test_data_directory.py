@@ -49,6 +49,7 @@ def test_a_directory_of_something_else_is_refused(name: str, tmp_path: Path) -> 
     assert before.items() <= _tree(tmp_path).items()
 
 
+@pytest.mark.slow
 def test_serving_in_such_a_directory_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     done = subprocess.run(

@@ -88,6 +88,7 @@ def test_recovery_says_what_was_found_and_cut(
     assert said(caplog, "storage")[-1] == f"closed {tmp_path}"
 
 
+@pytest.mark.slow
 def test_a_cut_is_seen_without_any_logging_set_up(tmp_path: Path) -> None:
     _crashed(tmp_path, garbage=b"torn" * 10)
     script = "import sys, embedlog; embedlog.open(sys.argv[1]).close()"

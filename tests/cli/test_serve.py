@@ -87,6 +87,7 @@ def make_topic(client: WireClient, name: str) -> None:
         continue  # the topic is created soon after the answer
 
 
+@pytest.mark.slow
 def test_the_output_names_the_address_the_durability_and_how_to_stop() -> None:
     with serving() as server:
         assert server.lines[1:] == [
@@ -97,6 +98,7 @@ def test_the_output_names_the_address_the_durability_and_how_to_stop() -> None:
         assert server.end() == (0, "embedlog: stopped\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_cleanly_with_clients_connected(number: int) -> None:
     with serving() as server, server.client() as client:
@@ -131,6 +133,7 @@ def test_data_survives_a_restart(tmp_path: Path, arguments: tuple[str, ...], pro
         assert answer.responses[0].partition_responses[0].base_offset == 3
 
 
+@pytest.mark.slow
 def test_acknowledged_data_survives_a_kill(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)) as server, server.client() as client:
         make_topic(client, "events")
@@ -147,6 +150,7 @@ def test_settings_reach_the_broker() -> None:
         assert len(answer.topics[0].partitions) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("--instant",)])
 def test_instant_brokers_answer_at_once_about_a_new_topic(arguments: tuple[str, ...]) -> None:
     with serving(*arguments) as server, server.client() as client:
@@ -158,6 +162,7 @@ def test_instant_brokers_answer_at_once_about_a_new_topic(arguments: tuple[str, 
         assert bool(topic.partitions) == bool(arguments)
 
 
+@pytest.mark.slow
 def test_kafkas_own_settings_set_node_id_listeners_and_log_directory(
     tmp_path: Path,
 ) -> None:
@@ -186,6 +191,7 @@ def test_kafkas_own_settings_set_node_id_listeners_and_log_directory(
     assert "the directory belongs to node '0', this is 1" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["log.dirs", "--log-dirs"])
 def test_several_log_directories(tmp_path: Path, way: str) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
@@ -268,6 +274,7 @@ def test_a_directory_in_use_is_refused_and_its_owner_is_named(tmp_path: Path) ->
         assert server.end()[0] == 0
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -275,6 +282,7 @@ def test_a_port_in_use_is_refused() -> None:
         assert_refused(result, f"cannot listen on 127.0.0.1:{port}: Address already in use")
 
 
+@pytest.mark.slow
 def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("not a directory")
@@ -333,6 +341,7 @@ def test_the_version_is_the_projects() -> None:
     assert run("--version") == (0, f"embedlog {embedlog.__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_it_runs_on_when_its_output_is_closed() -> None:
     with serving() as server:
         assert server.process.stdout is not None
@@ -341,6 +350,7 @@ def test_it_runs_on_when_its_output_is_closed() -> None:
         assert server.process.wait(SECONDS_MAX) == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_and_the_server_runs_on(tmp_path: Path) -> None:
     """A limit on file sizes stands in for the disk: a write beyond it fails like a full one."""
     script = (

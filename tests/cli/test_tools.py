@@ -176,6 +176,7 @@ def test_wrong_usage_is_status_2_without_a_traceback(arguments: tuple[str, ...])
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_help_lists_every_command() -> None:
     status, out, _ = run("--help")
     assert status == 0

@@ -68,6 +68,7 @@ async def read_by_tasks(target: Any, protocol: str) -> None:
         count += len(await consumer.poll(100))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_dropped_consumer_leaves_its_group(target: Any, protocol: str) -> None:
@@ -78,6 +79,7 @@ def test_a_dropped_consumer_leaves_its_group(target: Any, protocol: str) -> None
         assert warned[0].filename == __file__
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_dropped_consumer_of_asyncio_leaves_its_group(target: Any, protocol: str) -> None:

@@ -58,6 +58,7 @@ def test_our_clients_go_on(freeze: Any, moment: str, is_remote: bool) -> None:
                 assert not consumer.poll(100)
 
 
+@pytest.mark.slow
 def test_time_that_is_frozen_after_the_clients_were_made(freeze: Any) -> None:
     with embedlog.open() as cluster, cluster.producer() as producer:
         producer.send("t", b"before").result()

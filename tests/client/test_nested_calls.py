@@ -160,6 +160,7 @@ def eager_collector() -> Iterator[None]:
     gc.set_threshold(*former)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["finalizer", "weak reference"])
 def test_a_finalizer_may_not_append_inside_a_call(
     kind: str, cluster: embedlog.Cluster, producer: embedlog.Producer, eager_collector: None

@@ -93,6 +93,7 @@ def test_a_dropped_simulated_cluster_causes_no_warning() -> None:
     assert _drop(lambda: Cluster("data", runtime=sim_runtime())) == []
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_open_at_the_end_is_closed_cleanly(tmp_path: Path) -> None:
     code = (
         "import embedlog\n"

@@ -331,6 +331,7 @@ def test_children_of_a_process_with_busy_threads_work(
             thread.join()
 
 
+@pytest.mark.slow
 def test_locks_of_shared_objects_are_free_in_the_child(cluster: embedlog.Cluster) -> None:
     with cluster.producer() as producer:
         producer.send("events", b"a").result()

@@ -81,6 +81,7 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupt_does_not_lose_the_time_out_of_a_transaction() -> None:
     swept(lambda count: range(1, count, count // 12))
 

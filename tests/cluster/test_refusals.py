@@ -227,6 +227,7 @@ def test_a_refusal_changes_nothing(name: str, tmp_path: Path) -> None:
         assert snapshot(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_held_directory_stays_as_it_is(tmp_path: Path) -> None:
     make(tmp_path / "data")
     script = (

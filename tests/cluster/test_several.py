@@ -112,6 +112,7 @@ def test_a_killed_leader_loses_no_records_that_all_replicas_had(
     assert consume(cluster, 3) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.slow
 def test_a_producer_continues_with_the_next_leader(cluster: Cluster) -> None:
     make_topic(cluster)
     with cluster.producer(acks="all") as producer:
@@ -193,6 +194,7 @@ def test_a_leader_without_the_controller_knows_min_insync_replicas(cluster: Clus
     assert cluster.partition(TOPIC, 0).high_watermarks[leader.node_id] == 0
 
 
+@pytest.mark.slow
 def test_a_leader_cut_off_from_its_followers_shrinks_the_isr(cluster: Cluster) -> None:
     make_topic(cluster)
     leader = cluster.partition(TOPIC, 0).leader
@@ -264,6 +266,7 @@ def test_a_partition_moves_to_a_broker_without_a_replica(cluster: Cluster) -> No
     assert partition.end_offsets == {target: 1}
 
 
+@pytest.mark.slow
 def test_a_group_continues_at_its_new_coordinator(cluster: Cluster) -> None:
     make_topic(cluster)
     with cluster.consumer(group_id="g", auto_offset_reset="earliest") as consumer:
@@ -417,6 +420,7 @@ def test_a_refused_broker_does_not_run_and_may_start_later(
     assert cluster.partition(TOPIC, 0).end_offsets == {1: 1, 2: 1, 3: 1}
 
 
+@pytest.mark.slow
 def test_a_record_is_stored_once_if_its_leader_is_killed(cluster: Cluster) -> None:
     """A killed leader may lose its answer, in process as over a network."""
     make_topic(cluster)

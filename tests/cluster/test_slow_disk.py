@@ -63,6 +63,7 @@ def test_acks_all_waits_for_a_slow_follower(cluster: Cluster, runtime: SimRuntim
     assert slow in partition.isr
 
 
+@pytest.mark.slow
 def test_a_very_slow_follower_leaves_the_isr_but_stays_registered(
     cluster: Cluster, runtime: SimRuntime
 ) -> None:

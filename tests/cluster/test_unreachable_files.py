@@ -101,6 +101,7 @@ def also_slow(*more: object) -> object:
     return pytest.param(*more, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @needs_rights
 @pytest.mark.parametrize(
     ("what", "is_clean"),
@@ -137,6 +138,7 @@ def test_a_log_that_cannot_be_opened_is_named_at_once(
         assert len(list(consumer.poll(5000))) == 10
 
 
+@pytest.mark.slow
 @needs_rights
 @pytest.mark.parametrize(
     ("suffix", "is_clean"),

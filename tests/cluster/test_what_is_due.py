@@ -184,6 +184,7 @@ def test_a_rebalance_ends_without_a_silent_member(world: World) -> None:
     assert waiting.result().members[0].member_id == second.member_id
 
 
+@pytest.mark.slow
 def test_committed_offsets_expire(world: World) -> None:
     with world.member() as consumer:
         consumer.commit({PLACE: embedlog.OffsetAndMetadata(1)})

@@ -66,6 +66,7 @@ def test_a_restart_sees_what_was_published(choices: list[int]) -> None:
     assert plain(opened.reopen().controller.image) == published
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(range(len(STEPS))), max_size=15),
     st.lists(st.sampled_from(range(len(STEPS))), max_size=8),

@@ -51,6 +51,7 @@ def test_committed_offsets_are_read(tmp_path: Path) -> None:
     assert found == {CommittedOffset("group", "events", 0): 42}
 
 
+@pytest.mark.slow
 def test_each_damaged_byte_is_found(tmp_path: Path) -> None:
     """Bytes of the leader epoch are excluded, because no checksum covers them."""
     _write(tmp_path / "data")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer, TimerTask
@@ -86,6 +88,7 @@ def test_an_interrupt_at_any_place_loses_no_task() -> None:
     assert place > 100
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_place_answers_each_operation() -> None:
     place = 1
     while True:

@@ -250,6 +250,7 @@ def test_the_wheel_equals_a_heap(start_ms, tick_ms, wheel_size, steps):
             assert (task.bucket is not None) == (slot in live)
 
 
+@pytest.mark.slow
 def test_a_level_never_has_more_than_399_buckets():
     """As the docstring says: the tasks of a due bucket move down by two levels of 20."""
     wheel = TimingWheel(start_ms=0)

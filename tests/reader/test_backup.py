@@ -74,6 +74,7 @@ def test_a_closed_and_an_open_directory_are_copied(durability: str, tmp_path: Pa
     assert values(tmp_path / "closed", "t", 1)[-1] == b"later"
 
 
+@pytest.mark.slow
 def test_an_owner_that_answers_gives_the_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_without_a_moment_it_times_out_and_leaves_nothing(
     assert not (tmp_path / "data/.exchange").exists()
 
 
+@pytest.mark.slow
 def test_several_brokers_are_copied(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data", brokers=3, durability="os") as cluster:
         cluster.create_topic("t", 2, replication_factor=3)

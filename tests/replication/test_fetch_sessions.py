@@ -317,6 +317,7 @@ def test_a_follower_pushes_out_a_young_consumer_but_no_consumer_a_follower(
     assert is_alive(sessions, follower[0])
 
 
+@pytest.mark.slow
 def test_a_session_has_no_more_than_ten_thousand_partitions(
     sessions: FetchSessions,
 ) -> None:

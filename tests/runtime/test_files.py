@@ -257,6 +257,7 @@ def test_the_lock_names_the_process_that_holds_it(tmp_path: Path) -> None:
     lock.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="POSIX locks")
 def test_a_java_broker_stays_locked_out_after_this_process_reads_its_lock(tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(tmp_path)

@@ -497,6 +497,7 @@ def test_a_closed_address_drives_nothing_any_more(cluster: embedlog.Cluster) -> 
     assert not scheduler.is_watched
 
 
+@pytest.mark.slow
 def test_random_bytes_never_hurt_the_server(listener: BrokerListener) -> None:
     """Frames of noise, real headers followed by noise, and damaged real requests."""
     rng = random.Random(20)

@@ -45,6 +45,7 @@ def _rows(batches: list[RecordBatch], start: int, end: int) -> list[dict[str, An
     return [row for each in made for row in each.to_pylist()]
 
 
+@pytest.mark.slow
 @given(contents, st.integers(0, 50), st.integers(0, 50))
 def test_headers_are_those_of_each_record(content: list[Any], skip: int, length: int) -> None:
     batches = _batches(content)

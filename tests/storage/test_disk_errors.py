@@ -375,6 +375,7 @@ def test_records_that_cannot_be_deleted_are_all_there() -> None:
     assert log.offsets.increment_log_start_offset(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [1, 3])
 def test_a_log_that_cannot_be_truncated_is_what_its_directory_holds(offset: int) -> None:
     number = 0

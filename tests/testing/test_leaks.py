@@ -61,6 +61,7 @@ def test_a_connection_that_ends_during_the_wait_is_no_leak(kafka: Kafka) -> None
     assert kafka.leaks() == []
 
 
+@pytest.mark.slow
 def test_an_open_transaction_is_named(kafka: Kafka) -> None:
     with kafka.producer(transactional_id="t-1") as producer:
         producer.init_transactions()

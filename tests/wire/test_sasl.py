@@ -41,6 +41,7 @@ def test_the_conversation_of_rfc_7677() -> None:
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @given(mechanism=st.sampled_from(["SCRAM-SHA-256", "SCRAM-SHA-512"]), user=names, password=names)
 def test_a_server_written_from_the_rfc_agrees(mechanism: str, user: str, password: str) -> None:
     server = ScramServer(mechanism, password)

@@ -139,6 +139,7 @@ NEAR = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @FUZZ
 @given(found=ANY_JSON | NEAR)
 def test_any_json_is_refused_or_committed(found: object, shared: Place) -> None:
@@ -146,6 +147,7 @@ def test_any_json_is_refused_or_committed(found: object, shared: Place) -> None:
     shared.goes_on()
 
 
+@pytest.mark.slow
 @FUZZ
 @given(content=st.binary(), is_sealed=st.booleans())
 def test_any_bytes_are_refused(content: bytes, is_sealed: bool, shared: Place) -> None:
@@ -156,6 +158,7 @@ def test_any_bytes_are_refused(content: bytes, is_sealed: bool, shared: Place) -
     shared.goes_on()
 
 
+@pytest.mark.slow
 @FUZZ
 @given(found=ANY_JSON | st.fixed_dictionaries({"expires_ms": ANY_JSON, "offsets": ANY_JSON}))
 def test_any_pin_pins_or_is_set_aside(found: object, shared: Place) -> None:
@@ -164,6 +167,7 @@ def test_any_pin_pins_or_is_set_aside(found: object, shared: Place) -> None:
     shared.goes_on()
 
 
+@pytest.mark.slow
 @FUZZ
 @given(found=ANY_JSON | st.fixed_dictionaries({"offsets": ANY_JSON}))
 def test_any_archive_is_read_or_damaged(found: object, shared: Place) -> None:
@@ -173,6 +177,7 @@ def test_any_archive_is_read_or_damaged(found: object, shared: Place) -> None:
     path.unlink()
 
 
+@pytest.mark.slow
 @FUZZ
 @given(
     found=ANY_JSON

@@ -111,6 +111,7 @@ def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> No
     assert _seen(path) == [[b"job1", b"job2", b"job3"]] * 2
 
 
+@pytest.mark.slow
 def test_a_program_that_starts_beside_a_commit_waits_for_it(path: str) -> None:
     program = (
         f"import sys\nfrom embedlog.cluster.cluster import Cluster\n"
@@ -130,6 +131,7 @@ def test_a_program_that_starts_beside_a_commit_waits_for_it(path: str) -> None:
             assert cluster.topics == ["t"]
 
 
+@pytest.mark.slow
 def test_an_owner_without_time_for_its_duties_is_named_and_nothing_is_committed(path: str) -> None:
     with _owner(path, background=False) as owner:
         with pytest.raises(TimedOut, match=rf"withdrawn.*background=True.*pid {owner.pid} "):

@@ -137,6 +137,7 @@ def test_threads_get_memory_in_the_order_they_asked() -> None:
     assert metrics()["buffer-available-bytes"] == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_bound_holds_and_everything_is_given_back(fails: bool) -> None:
     broker = ScriptedBroker({"t": 4})

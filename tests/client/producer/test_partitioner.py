@@ -48,6 +48,7 @@ def test_the_sign_is_dropped_before_the_remainder(
     assert _queue_numbers(100, key) == [by_hundred] * 2, "the second answer comes from memory"
 
 
+@pytest.mark.slow
 def test_the_memory_of_keys_is_bounded() -> None:
     queues = _queues([1] * 97)
     for number in range(70_000):

@@ -183,6 +183,7 @@ def test_what_was_sent_before_the_cluster_was_closed_is_in_the_log(tmp_path: Pat
     assert in_the_log(tmp_path) == 5
 
 
+@pytest.mark.slow
 def test_what_was_sent_to_an_address_before_the_program_ended_arrives(
     cluster: embedlog.Cluster,
 ) -> None:
@@ -200,6 +201,7 @@ def test_what_was_sent_to_an_address_before_the_program_ended_arrives(
         assert consumer.end_offsets([("t", 0)])[embedlog.TopicPartition("t", 0)] == 5
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_only_what_it_sent_just_then(tmp_path: Path) -> None:
     program = """
         import os, sys, embedlog

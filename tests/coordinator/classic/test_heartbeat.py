@@ -169,6 +169,7 @@ def test_a_client_that_vanishes_is_forgotten_after_a_session_timeout(
     assert shard.nothing_waits()
 
 
+@pytest.mark.slow
 def test_many_clients_that_vanish_leave_nothing(shard: Shard) -> None:
     for index in range(300):
         shard.join(version=3, group_id=f"{GROUP}-{index % 7}")

@@ -87,6 +87,7 @@ def test_one_that_does_not_fit_keeps_no_other_from_its_abort(
     assert _states(world, ["large"]) == {"CompleteAbort"}
 
 
+@pytest.mark.slow
 def test_many_markers_leave_their_turn_to_other_work(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ def test_many_markers_leave_their_turn_to_other_work(
     assert world.markers[0][3] == {TOPIC: [0, 1, 2]}
 
 
+@pytest.mark.slow
 def test_markers_that_cannot_be_written_keep_no_others_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def test_no_promise_is_broken(first: int) -> None:
         tell_one(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 31])
 def test_a_story_of_each_temper(seed: int) -> None:
     tell_one(seed)

@@ -112,6 +112,7 @@ def test_what_no_commit_has_taken_is_nowhere(address: str) -> None:
     assert _seen(address, isolation="read_uncommitted") == []
 
 
+@pytest.mark.slow
 def test_a_row_that_cannot_be_written_takes_its_batch_with_it(address: str) -> None:
     writer = _writer(address, 0, **{"kafka.max.block.ms": "1000"})
     bad = writer.write(_rows(10, 12, partition=9))

@@ -230,6 +230,7 @@ def test_prepare_changes_nothing(log):
     assert log.state.first_unstable_offset(0) is None
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, SEQUENCE_MAX),
     st.lists(st.integers(1, 2**20), min_size=1, max_size=12),

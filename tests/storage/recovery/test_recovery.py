@@ -136,6 +136,7 @@ def test_no_bad_batch_that_is_complete_is_cut_when_only_the_process_died(
     assert _quarantined(disk) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_write_that_a_kill_has_cut_short_is_cut_off_and_told(durability: str) -> None:
     """Yield the remains of the last batch: any beginning of it, then zeros or the file's end."""

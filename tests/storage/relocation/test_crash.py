@@ -105,6 +105,7 @@ def _has(acknowledged: list[Row]) -> Callable[[Moving], None]:
     return check
 
 
+@pytest.mark.slow
 @at_os
 def test_a_killed_owner_leaves_the_log_in_one_of_the_two(durability: str, step: int) -> None:
     story = Story(durability)
@@ -121,6 +122,7 @@ def test_a_killed_owner_leaves_the_log_in_one_of_the_two(durability: str, step: 
     assert places == {HERE, THERE}
 
 
+@pytest.mark.slow
 @at_fsync
 def test_a_loss_of_power_leaves_the_log_in_one_of_the_two(durability: str, step: int) -> None:
     story = Story(durability)

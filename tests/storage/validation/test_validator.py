@@ -593,6 +593,7 @@ def test_a_batch_larger_than_a_segment_is_refused():
     refused(18, sent, log_start=False, segment_bytes=len(sent) - 1)
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(
         st.tuples(

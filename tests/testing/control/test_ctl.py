@@ -39,6 +39,7 @@ def ctl(kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(kafka.control().url, capsys)
 
 
+@pytest.mark.slow
 def test_calls_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
     assert ctl("broker", "kill", "1", "--lose-unsynced") == (0, "", "")
     assert not kafka.broker(1).is_running
@@ -62,6 +63,7 @@ def test_a_kept_object_is_named_by_its_id(ctl: Shell) -> None:
     assert ctl("registry_fault", "remove", id)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_fault_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
     added = "fault add Produce --topic t --error NOT_ENOUGH_REPLICAS --times 2"
     assert ctl(*added.split()) == (0, "fault-1", "")
@@ -77,6 +79,7 @@ def test_a_fault_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
     assert ctl("fault", "hits", "fault-1")[0] == 2
 
 
+@pytest.mark.slow
 def test_topics_groups_and_waits_from_a_shell(kafka: Kafka, ctl: Shell) -> None:
     assert ctl("topic", "put", "t", "x", "k", "--timestamp", "5")[0] == 0
     status, out, _ = ctl("topic", "records", "t")

@@ -143,6 +143,7 @@ def test_a_group_expels_a_member_whose_requests_vanish(protocol: str) -> None:
             each.close()
 
 
+@pytest.mark.slow
 def test_a_request_for_a_broker_that_is_gone_breaks() -> None:
     topics = {"t": {"partitions": 1, "replication_factor": 2}}
     with Kafka(brokers=2, topics=topics) as kafka:

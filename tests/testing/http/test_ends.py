@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from http.client import HTTPConnection
 
+import pytest
+
 from embedlog.testing.http.messages import HttpResponse
 from embedlog.testing.http.server import HttpServer
 
 
+@pytest.mark.slow
 def test_a_hundred_servers_leave_no_descriptor_behind() -> None:
     before = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
     for _ in range(100):

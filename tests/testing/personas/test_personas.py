@@ -79,6 +79,7 @@ def test_new_groups_and_new_transactions_need_a_persona_that_has_them() -> None:
         assert kafka.cluster.broker().core.image.feature_level("transaction.version") == 2
 
 
+@pytest.mark.slow
 def test_records_groups_and_transactions_work_on_every_persona() -> None:
     for name in ALL:
         with Kafka(persona=name, topics={"t": 1}) as kafka:

@@ -68,6 +68,7 @@ def test_an_answer_that_is_lost_after_the_work_leaves_one_record_of_an_idempoten
     assert _ends(cluster, "orders") == [1, 0]
 
 
+@pytest.mark.slow
 def test_an_error_of_a_partition_meets_every_fetch_of_it(
     cluster: embedlog.Cluster, proxy: Proxy
 ) -> None:

@@ -40,6 +40,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
         yield made
 
 
+@pytest.mark.slow
 def test_restore_brings_records_topics_and_settings_back(kafka: Kafka) -> None:
     send(kafka, b"a", b"b")
     kafka.create_topic("kept", 1, config={"retention.ms": 1234})
@@ -57,6 +58,7 @@ def test_restore_brings_records_topics_and_settings_back(kafka: Kafka) -> None:
     assert values(kafka) == [b"a", b"b", b"d"]
 
 
+@pytest.mark.slow
 def test_a_snapshot_can_be_restored_again_and_again(kafka: Kafka) -> None:
     send(kafka, b"a")
     saved = kafka.snapshot()
@@ -213,6 +215,7 @@ def test_a_state_of_another_clock_is_refused() -> None:
             real.restore(saved)
 
 
+@pytest.mark.slow
 def test_restore_brings_the_clock_back() -> None:
     with Kafka(clock="manual", topics={"t": 1}) as kafka:
         kafka.clock.jump(hours=1)
@@ -273,6 +276,7 @@ def test_a_snapshot_of_a_busy_cluster_is_whole() -> None:
             assert other.cluster.health() == []
 
 
+@pytest.mark.slow
 def test_compacted_and_aborted_records_stay_away_after_a_restore() -> None:
     topics = {"t": {"partitions": 1, "config": {"cleanup.policy": "compact"}}}
     topics["t"]["config"]["segment.bytes"] = 1 << 20

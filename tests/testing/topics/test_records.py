@@ -38,6 +38,7 @@ def test_a_record_is_there_as_soon_as_its_producer_knows(any_kafka: Kafka) -> No
     assert len(any_kafka.topic("orders")) == 3
 
 
+@pytest.mark.slow
 def test_uncommitted_and_aborted_records_belong_to_one_isolation_only(any_kafka: Kafka) -> None:
     orders = any_kafka.topic("orders")
     orders.put_aborted([b"aborted"])

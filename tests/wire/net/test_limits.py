@@ -75,6 +75,7 @@ def test_announcing_a_size_takes_no_memory_from_others() -> None:
         assert len(client.receive_frame()) == 900_002
 
 
+@pytest.mark.slow
 def test_a_request_that_misses_least_comes_through_without_room() -> None:
     with serve(Echo(), limits=ListenerLimits(receive_size_max=300_000)) as served:
         served.connect().send(request(b"x" * 90_000_000, key=0)[:131_072])

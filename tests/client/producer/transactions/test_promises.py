@@ -272,6 +272,7 @@ def test_a_large_transaction_of_many_batches_is_whole(connect: Connect, codec: s
     assert sorted(found) == sorted(sent * 2)
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_not_there_takes_the_transaction_with_it(connect: Connect) -> None:
     make_topics(connect, out=2)
     with transactional(connect, max_block_ms=1_000) as producer:

@@ -92,6 +92,7 @@ def _damaged(owned: Owned) -> list[str]:
     return [each for each in owned.findings() if ".log at" in each]
 
 
+@pytest.mark.slow
 @at_os
 def test_a_killed_owner_leaves_each_segment_as_it_was_or_as_it_shall_be(
     durability: str, step: int
@@ -109,6 +110,7 @@ def test_a_killed_owner_leaves_each_segment_as_it_was_or_as_it_shall_be(
     assert {0, len(story.before) - len(story.after)} < found
 
 
+@pytest.mark.slow
 @at_fsync
 def test_a_loss_of_power_leaves_each_segment_as_it_was_or_as_it_shall_be(
     durability: str, step: int
@@ -134,6 +136,7 @@ def test_what_was_erased_does_not_come_back_after_a_loss_of_power(durability: st
         assert story.check(image) == gone
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("errno", [28, 5])
 def test_a_disk_that_refuses_for_once_loses_nothing(errno: int, step: int) -> None:
