@@ -31,6 +31,8 @@ _SWEEP_MS = 500
 class ClusterNetwork:
     """Links between the brokers of a cluster. Every method may be called from any thread."""
 
+    CONTROLLER = CONTROLLER
+
     def __init__(self, runtime: Runtime) -> None:
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler
@@ -56,9 +58,10 @@ class ClusterNetwork:
     def split(self, *groups: Collection[int]) -> None:
         """Cut every link between brokers of different groups, in both directions.
 
-        A broker in no group keeps its links. The controller's number is `CONTROLLER`.
+        A broker in no group keeps its links. The controller has a number, too; without a link to
+        it no other broker is elected.
 
-            network.split({1}, {2, 3})
+            network.split({1}, {2, 3, network.CONTROLLER})
         """
         for group in groups:
             for other in groups:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from embedlog.cluster.faults.network import CONTROLLER
-
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 ORDERS = {
@@ -55,7 +53,7 @@ def test_a_network_split(kafka, producer):
     """
     partition = kafka.partition("orders", 0)
     old, others = partition.leader, {1, 2, 3} - {partition.leader}
-    kafka.network.split({old}, {*others, CONTROLLER})
+    kafka.network.split({old}, {*others, kafka.network.CONTROLLER})
     producer.produce("orders", b"1")
     kafka.wait.until(lambda: partition.leader in others, timeout=30)
     kafka.network.heal()
