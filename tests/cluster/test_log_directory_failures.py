@@ -409,7 +409,6 @@ def test_a_failure_is_reported_once_the_controller_is_back(
     assert_others_take_over(three, victim, index)
 
 
-@pytest.mark.slow
 def test_a_broker_that_cannot_report_a_failure_stops(
     three: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:

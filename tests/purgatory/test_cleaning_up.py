@@ -89,7 +89,6 @@ def test_an_answer_may_clean_up_the_key_whose_event_caused_it(
     assert purgatory.watched == 0
 
 
-@pytest.mark.slow
 def test_a_key_without_operations_is_forgotten(purgatory: DelayedOperationPurgatory) -> None:
     class Key:
         pass

@@ -128,7 +128,6 @@ def _cases() -> list[Any]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "forever", "durability"), _cases())
 def test_memory_and_disk_agree(name: str, forever: bool, durability: str) -> None:
     change = CHANGES[name]

@@ -27,7 +27,6 @@ def recorded(name: str) -> list[dict[str, Any]]:
     return steps
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_three_brokers_answer_as_three_of_kafka_do(name: str) -> None:
     expected = recorded(name)

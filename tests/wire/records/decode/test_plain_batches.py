@@ -47,7 +47,6 @@ def test_they_are_recognised_once_they_were_met_twice(count: int, value_size: in
         assert_all_forms_agree(RecordBatch(batch_of_payload(payload, count)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, 65, 401])
 def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
     payload = payload_of(count, 3)
