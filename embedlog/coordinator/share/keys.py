@@ -1,0 +1,22 @@
+"""The key of a share partition, which chooses its shard and is asked for by FindCoordinator."""
+
+from __future__ import annotations
+
+from embedlog.common import uuid_to_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Place = tuple[bytes, int]
+    """Topic id (16 bytes), partition number."""
+    ShareKey = tuple[str, bytes, int]
+    """Group id, topic id, partition number."""
+
+
+def key_text(group_id: str, place: Place) -> str:
+    """Return the key of FindCoordinator.
+
+    >>> key_text("g", (bytes(16), 3))
+    'g:AAAAAAAAAAAAAAAAAAAAAA:3'
+    """
+    topic_id, partition = place
+    return f"{group_id}:{uuid_to_text(topic_id)}:{partition}"
