@@ -24,7 +24,7 @@ from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logger import Logger
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.runtime.outer_call import as_user
-from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from embedlog.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.share.share_coordinator import ShareCoordinator
+    from embedlog.coordinator.share.state_client import ShareStateClient
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.partition import Partition
@@ -213,6 +215,30 @@ class Broker:
         made = self._on_demand.transaction_coordinator
         return self._on_demand.make_transaction_coordinator() if made is None else made
 
+    @property
+    def share_coordinator(self) -> ShareCoordinator:
+        """The share coordinator, made for the first request that needs it."""
+        made = self._on_demand.share_coordinator
+        return self._on_demand.make_share_coordinator() if made is None else made
+
+    @property
+    def share_state(self) -> ShareStateClient:
+        """The way to the share coordinators of all brokers, made when first needed."""
+        made = self._on_demand.share_state
+        if made is not None:
+            return made
+        from embedlog.broker.share_state_routes import ShareStateRoutes
+
+        routes = ShareStateRoutes(
+            self.config,
+            self.controller,
+            metadata=lambda: self.image,
+            reaches_controller=self.reaches_controller,
+            peers=self.peers,
+            handle=self.handle,
+        )
+        return self._on_demand.make_share_state(routes)
+
     def create_later(self, names: list[str], create: Callable[[list[str]], None]) -> None:
         """Call `create` with these names soon: see `AutomaticTopics`."""
         self._on_demand.make_automatic_topics(create).ask(names)
@@ -240,6 +266,11 @@ class Broker:
         if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
             # Make the coordinator if necessary, because the deleted topic may have offsets.
             self.group_coordinator.on_metadata(delta)
+        if delta.deleted and (
+            self._on_demand.share_coordinator is not None
+            or SHARE_STATE_TOPIC in delta.image.topics_by_name
+        ):
+            self.share_coordinator.on_metadata(delta)
         if self.runtime.watchers:
             for changed in list(self.runtime.watchers):
                 changed()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from embedlog.controller import features
 from embedlog.runtime.locks import Rank, ranked_lock
-from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from embedlog.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.runtime import CoordinatorRuntime
+    from embedlog.coordinator.share.share_coordinator import ShareCoordinator
+    from embedlog.coordinator.share.state_client import ShareStateClient, ShareStateRoutes
     from embedlog.coordinator.transaction.markers import Send
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.replication.fetch_sessions import FetchSessions
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.data_directories import DataDirectories
 
-_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 
 
 class OnDemandParts:
@@ -56,6 +58,8 @@ class OnDemandParts:
         self.fetch_sessions: FetchSessions | None = None
         self.group_coordinator: GroupCoordinator | None = None
         self.transaction_coordinator: TransactionCoordinator | None = None
+        self.share_coordinator: ShareCoordinator | None = None
+        self.share_state: ShareStateClient | None = None
         self.automatic_topics: AutomaticTopics | None = None
 
     def make_automatic_topics(self, create: Callable[[list[str]], None]) -> AutomaticTopics:
@@ -108,6 +112,22 @@ class OnDemandParts:
                 )
             return self.transaction_coordinator
 
+    def make_share_coordinator(self) -> ShareCoordinator:
+        from embedlog.coordinator.share.share_coordinator import ShareCoordinator
+
+        with self._lock:
+            if self.share_coordinator is None:
+                self.share_coordinator = ShareCoordinator(*self._parts())
+            return self.share_coordinator
+
+    def make_share_state(self, routes: ShareStateRoutes) -> ShareStateClient:
+        from embedlog.coordinator.share.state_client import ShareStateClient
+
+        with self._lock:
+            if self.share_state is None:
+                self.share_state = ShareStateClient(self._runtime, routes)
+            return self.share_state
+
     def open_coordinators(self, image: MetadataImage, *, is_opening: bool) -> None:
         """Load the shards of the partitions that this broker leads.
 
@@ -115,6 +135,8 @@ class OnDemandParts:
         """
         for topic in _TOPICS:
             found = image.topics_by_name.get(topic)
+            if found is None and topic == SHARE_STATE_TOPIC:
+                continue  # few clusters have share groups
             partitions = () if found is None else found.partitions
             led = [each.partition for each in partitions if each.leader == self._config.node_id]
             shards = self._shards_of(topic)
@@ -137,10 +159,16 @@ class OnDemandParts:
             self.group_coordinator.close()
         if self.transaction_coordinator is not None:
             self.transaction_coordinator.close()
+        if self.share_state is not None:
+            self.share_state.close()
+        if self.share_coordinator is not None:
+            self.share_coordinator.close()
 
     def _shards_of(self, topic: str) -> CoordinatorRuntime[Any]:
         if topic == OFFSETS_TOPIC:
             return self.make_group_coordinator().runtime
+        if topic == SHARE_STATE_TOPIC:
+            return self.make_share_coordinator().runtime
         return self.make_transaction_coordinator().runtime
 
     def _parts(

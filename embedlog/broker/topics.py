@@ -4,18 +4,12 @@ clients may do.
 
 from __future__ import annotations
 
+from embedlog.broker.automatic_settings import new_topic
 from embedlog.common import Value
 from embedlog.controller import topic_names
-from embedlog.controller.controller import NewTopic
-from embedlog.controller.metadata import RESOURCE_BROKER, BrokerImage, MetadataImage
+from embedlog.controller.metadata import RESOURCE_BROKER, BrokerImage
 from embedlog.errors import InvalidRequest, KafkaError
-from embedlog.topic_names import (
-    INTERNAL_TOPICS,
-    METADATA_TOPIC,
-    OFFSETS_TOPIC,
-    SHARE_STATE_TOPIC,
-    TRANSACTIONS_TOPIC,
-)
+from embedlog.topic_names import INTERNAL_TOPICS, METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +18,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.broker.peers import Peers
-    from embedlog.config import BrokerConfig
 
 OPERATIONS_NOT_ASKED_FOR = -(2**31)
 TOPIC_OPERATIONS = 3576
@@ -127,7 +120,7 @@ def create_missing(broker: Broker, names: Iterable[str]) -> None:
         return
     existing = broker.image.topics_by_name
     wanted = [
-        _automatic(name, broker.image, broker.config)
+        new_topic(name, broker.image, broker.config)
         for name in names
         if name not in existing and name != METADATA_TOPIC and topic_names.is_valid_name(name)
     ]
@@ -142,62 +135,7 @@ def ensure_internal_topic(broker: Broker, name: str) -> bool:
         return True
     if not broker.reaches_controller():
         return False
-    topic = _automatic(name, broker.image, broker.config)
+    topic = new_topic(name, broker.image, broker.config)
     made = broker.controller.create_topics([topic])[name]
     # Another thread may have created it meanwhile.
     return not isinstance(made, KafkaError) or name in broker.image.topics_by_name
-
-
-def _automatic(name: str, image: MetadataImage, config: BrokerConfig) -> NewTopic:
-    settings = _internal_settings(name, config)
-    if settings is None:
-        return NewTopic(name)
-    partition_count, replication_factor, configs = settings
-    return NewTopic(
-        name,
-        partition_count=partition_count,
-        # Kafka's default of 3 would leave a single broker without its internal topics.
-        replication_factor=min(replication_factor, len(image.brokers)),
-        configs=configs,
-    )
-
-
-def _internal_settings(
-    name: str, config: BrokerConfig
-) -> tuple[int, int, dict[str, str | None]] | None:
-    """Return (partitions, replicas, settings) of an internal topic, or None for another topic."""
-    if name == OFFSETS_TOPIC:
-        return (
-            config.offsets_topic_num_partitions,
-            config.offsets_topic_replication_factor,
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            },
-        )
-    if name == TRANSACTIONS_TOPIC:
-        return (
-            config.transaction_state_log_num_partitions,
-            config.transaction_state_log_replication_factor,
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(config.transaction_state_log_min_isr),
-                "segment.bytes": str(config.transaction_state_log_segment_bytes),
-                "unclean.leader.election.enable": "false",
-            },
-        )
-    if name == SHARE_STATE_TOPIC:
-        return (
-            config.share_coordinator_state_topic_num_partitions,
-            config.share_coordinator_state_topic_replication_factor,
-            {
-                "cleanup.policy": "delete",
-                "compression.type": "producer",
-                "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
-                "retention.ms": "-1",
-                "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
-            },
-        )
-    return None

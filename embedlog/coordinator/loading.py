@@ -2,7 +2,8 @@
 
 Later records replace earlier ones of the same key, so only the last value of each key is decoded
 and replayed: most records of a queue that commits often are superseded long before compaction
-removes them. Tombstones are all replayed. Records of unknown types come from another version and
+removes them. Tombstones are all replayed, and all records of a format whose records add to each
+other. Records of unknown types come from another version and
 are skipped. Records of a transaction carry their producer's id and count once its commit marker is
 read.
 """
@@ -51,8 +52,8 @@ class _Replay:
         self._format = record_format
         self._shard = shard
         self._held: dict[Hashable, tuple[bytes, Payload | None, int, CheckedBatch]] = {}
-        """Key -> (key, value, offset, batch), in the order of the offsets. A tombstone has a key of
-        its own."""
+        """Key -> (key, value, offset, batch), in the order of the offsets. A record that none
+        supersedes has a key of its own."""
 
     def add(self, checked: CheckedBatch) -> None:
         batch = checked.batch
@@ -68,8 +69,8 @@ class _Replay:
             for offset, _, key, value, _ in rows:
                 assert key is not None, offset
                 key = bytes(key)
-                if value is None:
-                    held[key, offset] = (key, None, offset, checked)
+                if value is None or self._format.is_cumulative:
+                    held[key, offset] = (key, value, offset, checked)
                 else:
                     held.pop(key, None)
                     held[key] = (key, value, offset, checked)
@@ -77,6 +78,8 @@ class _Replay:
             raise checked.corrupt(str(error)) from error
         if batch.is_transactional:
             self.flush(batch.producer_id)
+        elif self._format.is_cumulative:
+            self.flush()
 
     def flush(self, producer_id: int = NO_PRODUCER_ID) -> None:
         """Replay the held records."""

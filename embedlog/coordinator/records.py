@@ -40,6 +40,12 @@ the endings Key and Value)."""
 TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
 """Record type of `__transaction_state` -> the two names, as in `GROUP_RECORD_TYPES`."""
 
+SHARE_RECORD_TYPES: dict[int, tuple[str, str]] = {
+    0: ("share_state", "ShareSnapshot"),
+    1: ("share_state", "ShareUpdate"),
+}
+"""Record type of `__share_group_state` -> the two names, as in `GROUP_RECORD_TYPES`."""
+
 
 class RecordFormat:
     """Encodes and decodes the records of one internal topic.
@@ -47,7 +53,11 @@ class RecordFormat:
     A message class is imported when a record first needs it.
     """
 
-    def __init__(self, types: Mapping[int, tuple[str, str]]) -> None:
+    def __init__(
+        self, types: Mapping[int, tuple[str, str]], *, is_cumulative: bool = False
+    ) -> None:
+        self.is_cumulative = is_cumulative
+        """True if records of the same key add to each other, False if the last one counts."""
         self._types = types
         self._classes: dict[int, tuple[type[Any], type[Any]]] = {}
 

@@ -15,6 +15,12 @@ _AT_ONCE = {
     "group.consumer.assignor.offload.enable": "false",
 }
 
+_SHARE_STATE = {
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.snapshot.update.records.per.snapshot": "3",
+}
+
 BROKERS: dict[str, dict[str, str]] = {
     PLAIN: {},
     "groups": _AT_ONCE,
@@ -51,6 +57,13 @@ BROKERS: dict[str, dict[str, str]] = {
         "unstable.api.versions.enable": "true",
         "transaction.two.phase.commit.enable": "true",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    },
+    "share state": _SHARE_STATE,
+    "share features": _SHARE_STATE,
+    "share state on time": {
+        **_SHARE_STATE,
+        "share.coordinator.cold.partition.snapshot.interval.ms": "3000",
+        "share.coordinator.state.topic.prune.interval.ms": "1000",
     },
     "as shipped": {},
     "untouched": {},

@@ -33,6 +33,9 @@ _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
 _FIRST_WITH_SHARE = 6
 _SHARE = 2
+_PADDED_LENGTH = 24
+_DIGITS_MAX = 100
+_INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
 _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC, _SHARE: SHARE_STATE_TOPIC}
 
 
@@ -112,14 +115,22 @@ def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> Br
 def _is_share_key(key: str) -> bool:
     """Return whether the key has the form group:topic id:partition. The group may have colons."""
     parts = key.rsplit(":", 2)
-    if len(parts) != 3 or not parts[0]:
+    if len(parts) != 3 or not parts[0].strip():
         return False
-    digits = parts[2].removeprefix("-")
+    text = parts[1]
+    if len(text) == _PADDED_LENGTH and text.endswith("=="):
+        text = text[:-2]
+    number = parts[2]
+    digits = number[1:] if number[:1] in ("+", "-") else number
+    if not (digits.isdigit() and digits.isascii() and len(digits) <= _DIGITS_MAX):
+        return False
+    if "+" in text or "/" in text:
+        return False  # these belong to the other base64 alphabet
     try:
-        uuid_from_text(parts[1])
+        uuid_from_text(text)
     except ValueError:
         return False
-    return digits.isdigit() and digits.isascii()
+    return _INT32_MIN <= int(number) <= _INT32_MAX
 
 
 def _nobody(key: str, code: int, message: str | None) -> Coordinator:

@@ -11,6 +11,9 @@ embedlog.group.max.pending.members int 1000 >=1 internal
 embedlog.max.groups int 10000 >=1 internal
     Groups of all kinds that a broker coordinates. A join or a commit that would create another is
     POLICY_VIOLATION. Existing groups always stay.
+embedlog.max.share.partitions int 100000 >=1 internal
+    Share partitions whose state a broker keeps, about 1 KiB each. The state of another cannot be
+    initialized: POLICY_VIOLATION. Existing states always stay.
 embedlog.max.transactional.ids int 100000 >=1 internal
     Transactional ids that a broker coordinates, about 1 KiB each. InitProducerId of another is
     POLICY_VIOLATION. Existing ids always stay.
@@ -189,19 +192,19 @@ share.coordinator.append.linger.ms int -1 >=-1 read-only
 share.coordinator.cached.buffer.max.bytes int 1048588 >=524288 cluster-wide
     Size up to which the share coordinator keeps a buffer for reuse. Accepted, not used.
 share.coordinator.cold.partition.snapshot.interval.ms int 300000 >=1 internal
-    How often idle share partitions get a snapshot. Accepted, not used.
+    How long an idle share partition goes without a new snapshot.
 share.coordinator.load.buffer.size int 5242880 >=1 read-only
     Bytes read at a time when a share coordinator loads its log. Accepted, not used.
 share.coordinator.snapshot.update.records.per.snapshot int 500 0..500 read-only
-    Updates of a share partition between two snapshots. Accepted, not used.
+    Updates of a share partition between two snapshots.
 share.coordinator.state.topic.compression.codec int 0 - read-only
-    Codec id of the batches in __share_group_state. Accepted, not used.
+    Codec id of the batches in __share_group_state.
 share.coordinator.state.topic.min.isr short 2 >=1 read-only
     min.insync.replicas of __share_group_state.
 share.coordinator.state.topic.num.partitions int 50 >=1 read-only
     Partitions of __share_group_state. Do not change the number once the topic exists.
 share.coordinator.state.topic.prune.interval.ms int 300000 >=1 internal
-    How often __share_group_state is cut behind its snapshots. Accepted, not used.
+    How often records of __share_group_state that snapshots replace are deleted.
 share.coordinator.state.topic.replication.factor short 3 >=1 read-only
     Replicas of __share_group_state, at most the number of brokers.
 share.coordinator.state.topic.segment.bytes int 104857600 >=1 read-only
@@ -209,7 +212,7 @@ share.coordinator.state.topic.segment.bytes int 104857600 >=1 read-only
 share.coordinator.threads int 1 >=1 read-only
     Threads of the share coordinator. Accepted, not used: the caller's thread does the work.
 share.coordinator.write.timeout.ms int 5000 >=1 read-only
-    Longest wait for share state to be stored. Accepted, not used.
+    Longest wait for share state to be stored.
 share.fetch.purgatory.purge.interval.requests int 1000 - read-only
     Finished share fetches that may stay in the purgatory. Accepted, not used.
 transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1 read-only

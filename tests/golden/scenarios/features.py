@@ -129,7 +129,8 @@ def features_changed(run: Run) -> None:
     for name in ("streams.version", "share.version", "eligible.leader.replicas.version"):
         run.send(update((name, 0), kind=SAFE), 2, f"{name} off")
     _levels(run, "three are off")
-    run.send(update(("streams.version", 1), ("share.version", 2)), 2, "share.version and other on")
+    run.send(update(("streams.version", 1)), 2, "streams.version on")
+    run.send(update(("share.version", 2)), 2, "share.version on")
     run.send(update(("eligible.leader.replicas.version", 1)), 2, "on")
     _levels(run, "three are on")
 

@@ -1,0 +1,141 @@
+"""`ShareCoordinator`: the stored states of share partitions of a broker.
+
+A state belongs to the partition of `__share_group_state` that the hash of its key selects. The
+first look-up or call creates the topic; until then every request fails with NotCoordinator.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import deque
+from embedlog.coordinator.answers import failed
+from embedlog.coordinator.placement import Hashes
+from embedlog.coordinator.records import SHARE_RECORD_TYPES, RecordFormat
+from embedlog.coordinator.runtime import CoordinatorRuntime
+from embedlog.coordinator.shard_context import CoordinatorWorld
+from embedlog.coordinator.share.keys import key_text
+from embedlog.coordinator.share.share_shard import ShareShard
+from embedlog.errors import EmbedlogError
+from embedlog.logger import Logger
+from embedlog.purgatory.purgatory import DelayedOperationPurgatory
+from embedlog.purgatory.timer import Timer
+from embedlog.topic_names import SHARE_STATE_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import MetadataDelta, MetadataImage, TopicImage
+    from embedlog.coordinator.result import Result
+    from embedlog.coordinator.share.keys import ShareKey
+    from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.pending import Pending
+    from embedlog.storage.data_directories import DataDirectories
+
+    R = TypeVar("R")
+
+_log = Logger("coordinator")
+
+
+class ShareCoordinator:
+    """The states of share partitions. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
+        metadata: Callable[[], MetadataImage],
+    ) -> None:
+        self._metadata = metadata
+        self._replica_manager = replica_manager
+        self._scheduler = runtime.scheduler
+        self._timer = Timer(runtime.clock, runtime.scheduler.notify)
+        runtime.scheduler.add(self._timer, is_timer=True)
+        self._hashes = Hashes()
+        self._changes: deque[MetadataDelta] = deque()
+        purgatory = DelayedOperationPurgatory("Share", self._timer)
+        world = CoordinatorWorld(
+            runtime,
+            config,
+            metadata,
+            timer=self._timer,
+            join_purgatory=purgatory,
+            heartbeat_purgatory=purgatory,
+        )
+        self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
+            world,
+            replica_manager,
+            log_manager,
+            topic=SHARE_STATE_TOPIC,
+            record_format=RecordFormat(SHARE_RECORD_TYPES, is_cumulative=True),
+            make_shard=lambda context: ShareShard(
+                context, delete_records=self._delete_records, state_count=self._state_count
+            ),
+            commit_timeout_ms=config.share_coordinator_write_timeout_ms,
+            codec=config.share_coordinator_state_topic_compression_codec,
+        )
+        runtime.scheduler.add(self)
+
+    def write(self, key: ShareKey, operation: Callable[[ShareShard], Result[R]]) -> Pending[R]:
+        """Run `operation` on the shard of a share partition, as `CoordinatorRuntime.write` does.
+
+        Also fails with NotCoordinator while the topic does not exist.
+        """
+        topic = self._metadata().topics_by_name.get(SHARE_STATE_TOPIC)
+        if topic is None:
+            return failed(errors.NotCoordinator())
+        group_id, topic_id, partition = key
+        text = key_text(group_id, (topic_id, partition))
+        return self.runtime.write(self._hashes.partition_of(text, len(topic.partitions)), operation)
+
+    def close(self) -> None:
+        """Close; later requests find no coordinator."""
+        self._scheduler.remove(self)
+        self.runtime.close()
+        self._scheduler.remove(self._timer)
+
+    # Metadata
+
+    def on_metadata(self, change: MetadataDelta) -> None:
+        """Note a change with deleted topics, to be applied soon. The caller may hold any lock.
+
+        A request that comes before is answered as Kafka answers it at such a moment: the ids of
+        topics are never used again.
+        """
+        self._changes.append(change)
+        self._scheduler.notify(self)
+
+    def run_once(self, _now_ms: int) -> int | None:
+        while self._changes:
+            # Keep the change listed until it is applied: Ctrl-C may end this call.
+            self._forget(self._changes[0].deleted)
+            self._changes.popleft()
+        return None
+
+    def _forget(self, deleted: Sequence[TopicImage]) -> None:
+        if any(topic.name == SHARE_STATE_TOPIC for topic in deleted):
+            self.runtime.unload_all()
+            return
+        topic_ids = frozenset(topic.topic_id for topic in deleted)
+        self.runtime.write_all(lambda shard: shard.forget_topics(topic_ids))
+
+    def _state_count(self) -> int:
+        """Count the states of all loaded shards. Needs no lock."""
+        return sum(len(shard.states) for shard in self.runtime.loaded())
+
+    def _delete_records(self, index: int, offset: int) -> None:
+        """Delete the records of a partition below an offset. Requires: no lock."""
+        try:
+            partition = self._replica_manager.partition(SHARE_STATE_TOPIC, index)
+            if partition.log.offsets.log_start_offset >= offset:
+                return
+            partition.delete_records(offset)
+        except EmbedlogError as error:
+            _log.info("the records of %s-%d are kept: %s", SHARE_STATE_TOPIC, index, error)
+            return
+        self._replica_manager.records_deleted(partition)
