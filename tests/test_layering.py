@@ -74,12 +74,13 @@ INNER_FLOORS = {
     ),
     "embedlog.broker": (
         "apis",
-        "commits topics transaction_verification",
+        "commits share_state_requests topics transaction_verification",
         "broker",
-        "directory_keeper marker_routes metadata_publisher",
+        "directory_keeper marker_routes metadata_publisher share_state_routes",
         "dispatch peers",
         "on_demand",
-        "automatic_topics context error_texts hosting loggers narrowed_versions parked_fetches "
+        "automatic_settings automatic_topics context error_texts hosting loggers "
+        "narrowed_versions parked_fetches "
         "listeners producer_ids replicas_to_host",
     ),
     "embedlog.cli": (
@@ -166,6 +167,13 @@ INNER_FLOORS = {
         "config_changes elections placement replay",
         "metadata",
         "features metadata_records topic_names",
+    ),
+    "embedlog.coordinator": (
+        "group share transaction",
+        "runtime",
+        "answers delayed_commit loading",
+        "records shard_context",
+        "append_errors placement result",
     ),
     "embedlog.coordinator.group.classic": (
         "classic_groups",

@@ -51,7 +51,7 @@ def answer_each(
 ) -> list[Any] | Pending[list[Any]]:
     """Run `operate(shard, key, partition entry)` for each entry; return the topics of the answer.
 
-    `task` says in error messages what could not be done.
+    `task` is the failed work, for error messages.
     `result` and `row` are the messages of a topic and of a partition in the answer, `fields`
     returns the fields of a row from what the operation has answered.
     """

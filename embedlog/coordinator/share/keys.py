@@ -1,4 +1,4 @@
-"""The key of a share partition, which chooses its shard and is asked for by FindCoordinator."""
+"""The key of a share partition: it chooses the shard, and FindCoordinator takes it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _combined(batches: list[Batch]) -> list[Batch]:
 
 
 def _add(found: list[Batch], first: int, last: int, state: int, count: int) -> None:
-    """Append a batch, or prolong the one that it touches."""
+    """Append a batch, or prolong the last one if they touch in equal state."""
     if found:
         before = found[-1]
         if before[1] + 1 == first and before[2] == state and before[3] == count:

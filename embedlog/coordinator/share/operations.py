@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _OFFSET_MAX = (1 << 63) - 1
 _BATCH_COUNT_MAX = 20_000
-"""Batches of one state: a snapshot of so many fits into a batch of the log. A share partition has
-at most 10,000 acquired records."""
+"""Batches of one state. Their snapshot fits into one batch of the log. A share partition has at
+most 10,000 acquired records."""
 
 _FENCED_LEADER = "The leader epoch in the request is older than the epoch on the broker."
 _FENCED_STATE = "The coordinator rejected the request because the state epoch did not match."
@@ -190,7 +190,7 @@ def _changed(
     delivery_complete_count: int,
     batches: Sequence[Batch] = (),
 ) -> CoordinatorRecord:
-    """Return an update; a snapshot instead after so many updates as the setting says."""
+    """Return an update, or a snapshot if the last snapshot has the maximum number of updates."""
     count_max = shard.context.config.share_coordinator_snapshot_update_records_per_snapshot
     if present.update_count < count_max:
         return present.changed(

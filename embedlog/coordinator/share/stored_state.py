@@ -46,7 +46,7 @@ class StoredState:
     def __init__(
         self, value: ShareSnapshotValue, *, offset: int, before: StoredState | None = None
     ) -> None:
-        """Take a snapshot; `offset` is that of its record, `before` the state that it replaces."""
+        """Take a snapshot at `offset` of the log; `before` is the state that it replaces."""
         self.snapshot_epoch = value.snapshot_epoch
         self.snapshot_offset = offset
         self.state_epoch = value.state_epoch
