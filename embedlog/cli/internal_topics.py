@@ -5,16 +5,19 @@ from __future__ import annotations
 import wire
 from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.controller.metadata_log import decode as decode_metadata
-from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
-from embedlog.topic_names import OFFSETS_TOPIC
+from embedlog.coordinator.records import GROUP_RECORD_TYPES, SHARE_RECORD_TYPES, RecordFormat
+from embedlog.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from wire.records.record import Record
 
-INTERNAL = (METADATA_PARTITION.topic, OFFSETS_TOPIC)
+INTERNAL = (METADATA_PARTITION.topic, OFFSETS_TOPIC, SHARE_STATE_TOPIC)
 
 _KAFKAS_FRAME = b"\1"
 """First byte of Apache Kafka's metadata records; embedlog writes records of its own."""
 
-_groups = RecordFormat(GROUP_RECORD_TYPES)
+_FORMATS = {
+    OFFSETS_TOPIC: RecordFormat(GROUP_RECORD_TYPES),
+    SHARE_STATE_TOPIC: RecordFormat(SHARE_RECORD_TYPES),
+}
 
 
 def decode(topic: str, record: Record) -> object | None:
@@ -31,5 +34,5 @@ def decode(topic: str, record: Record) -> object | None:
         decoded: object = decode_metadata(bytes(record.value))
         return decoded
     if record.key is None:
-        raise wire.MalformedMessage("a group record without a key")
-    return _groups.decode(record.key, record.value)
+        raise wire.MalformedMessage("a record of a coordinator without a key")
+    return _FORMATS[topic].decode(record.key, record.value)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from embedlog.common import uuid_to_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Place = tuple[bytes, int]
-    """Topic id (16 bytes), partition number."""
-    ShareKey = tuple[str, bytes, int]
-    """Group id, topic id, partition number."""
+Place = tuple[bytes, int]
+"""Topic id (16 bytes), partition number."""
+ShareKey = tuple[str, bytes, int]
+"""Group id, topic id, partition number."""
 
 
 def key_text(group_id: str, place: Place) -> str:

@@ -13,6 +13,7 @@ from embedlog import errors
 from embedlog.common import Value, grouped
 from embedlog.coordinator.answers import combined, then
 from embedlog.coordinator.append_errors import as_coordinator_error
+from embedlog.coordinator.share.keys import Place as Place
 from embedlog.coordinator.share.keys import key_text
 from embedlog.errors import EmbedlogError
 from embedlog.purgatory.timer import Timer, TimerTask
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from embedlog.coordinator.share.keys import Place
     from embedlog.runtime import Runtime
     from wire.schema import R, Request
 
