@@ -231,7 +231,7 @@ class Broker:
 
         routes = ShareStateRoutes(
             self.config,
-            self.controller,
+            controller=lambda: self.controller,
             metadata=lambda: self.image,
             reaches_controller=self.reaches_controller,
             peers=self.peers,

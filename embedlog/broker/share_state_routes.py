@@ -31,14 +31,15 @@ NOBODY = -1
 class ShareStateRoutes:
     """Implements `coordinator.share.state_client.ShareStateRoutes` for one broker.
 
-    `handle` is `Broker.handle` of this broker; `metadata()` returns its present image.
+    `handle` is `Broker.handle` of this broker. `metadata()` returns its present image, and
+    `controller()` its present controller.
     """
 
     def __init__(
         self,
         config: BrokerConfig,
-        controller: Controller,
         *,
+        controller: Callable[[], Controller],
         metadata: Callable[[], MetadataImage],
         reaches_controller: Callable[[], bool],
         peers: Peers | None,
@@ -80,4 +81,4 @@ class ShareStateRoutes:
     def _create_topic(self) -> None:
         if self._reaches_controller():
             topic = new_topic(SHARE_STATE_TOPIC, self._metadata(), self._config)
-            self._controller.create_topics([topic])
+            self._controller().create_topics([topic])
