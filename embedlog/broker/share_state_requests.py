@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.broker.error_texts import message_of
+from embedlog.common import grouped
 from embedlog.coordinator.answers import combined
 from embedlog.errors import KafkaError
 from embedlog.runtime.pending import Pending
@@ -51,38 +52,45 @@ def answer_each(
 ) -> list[Any] | Pending[list[Any]]:
     """Run `operate(shard, key, partition entry)` for each entry; return the topics of the answer.
 
-    `task` is the failed work, for error messages.
-    `result` and `row` are the messages of a topic and of a partition in the answer, `fields`
-    returns the fields of a row from what the operation has answered.
+    If entries name a partition more than once, all are run and the last one is answered. `task` is
+    the failed work, for error messages. `result` and `row` are the messages of a topic and of a
+    partition in the answer, `fields` returns the fields of a row from the operation's answer.
     """
     coordinator = broker.share_coordinator
+    asked: dict[tuple[bytes, int], Pending[Any]] = {}
+    for topic in topics:
+        topic_id = bytes(topic.topic_id)
+        for entry in topic.partitions:
+            key = group_id, topic_id, entry.partition
+            asked[topic_id, entry.partition] = coordinator.write(
+                key, _operation(operate, key, entry)
+            )
 
-    def ask(topic_id: bytes, entry: Any) -> Any | Pending[Any]:
-        key = group_id, topic_id, entry.partition
-        done = coordinator.write(key, lambda shard: operate(shard, key, entry))
+    def answered(partition: int, done: Pending[Any]) -> Any | Pending[Any]:
         answer: Pending[Any] = Pending()
 
         def settled(done: Pending[Any]) -> None:
             error = done.error()
             if error is None:
-                answer.complete(row(partition=entry.partition, **fields(done.result())))
+                answer.complete(row(partition=partition, **fields(done.result())))
             elif isinstance(error, KafkaError):
-                # Not `answered`: it would take the operation's own errors for errors of the log.
-                answer.complete(_refusal(row, entry, error, task))
+                # Not `answers.answered`: it takes the operation's own errors for errors of the log.
+                answer.complete(_refusal(row, partition, error, task))
             else:
                 answer.fail(error)
 
         done.add_callback(settled)
         return answer.result() if answer.done() else answer
 
-    def of_topic(topic: Any) -> Any | Pending[Any]:
-        topic_id = bytes(topic.topic_id)
-        return combined(
-            [ask(topic_id, entry) for entry in topic.partitions],
-            lambda rows: result(topic_id=topic_id, partitions=rows),
-        )
-
-    return combined([of_topic(topic) for topic in topics], lambda results: results)
+    return combined(
+        [answered(partition, done) for (_, partition), done in asked.items()],
+        lambda rows: [
+            result(topic_id=topic_id, partitions=[row for _, row in of_topic])
+            for topic_id, of_topic in grouped(
+                zip((topic_id for topic_id, _ in asked), rows, strict=True), lambda pair: pair[0]
+            ).items()
+        ],
+    )
 
 
 def all_refused(topics: Iterable[Any], error: KafkaError, *, result: Any, row: Any) -> list[Any]:
@@ -90,15 +98,19 @@ def all_refused(topics: Iterable[Any], error: KafkaError, *, result: Any, row: A
     return [
         result(
             topic_id=topic.topic_id,
-            partitions=[_refusal(row, entry, error, "") for entry in topic.partitions],
+            partitions=[_refusal(row, entry.partition, error, "") for entry in topic.partitions],
         )
         for topic in topics
     ]
 
 
-def _refusal(row: Any, entry: Any, error: KafkaError, task: str) -> Any:
-    """Return the answer's row for an entry that fails."""
+def _operation(operate: Operate, key: ShareKey, entry: Any) -> Callable[[ShareShard], Result[Any]]:
+    return lambda shard: operate(shard, key, entry)
+
+
+def _refusal(row: Any, partition: int, error: KafkaError, task: str) -> Any:
+    """Return the answer's row for a partition that fails."""
     message = message_of(error)
     if error.code in _COORDINATOR_TEXTS and task:
         message = f"Unable to {task}: {error.message or _COORDINATOR_TEXTS[error.code]}"
-    return row(partition=entry.partition, error_code=error.code, error_message=message)
+    return row(partition=partition, error_code=error.code, error_message=message)

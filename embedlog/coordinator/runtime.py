@@ -297,8 +297,8 @@ class CoordinatorRuntime(Generic[S]):
             raise refusal from error
         except BaseException:
             # On Ctrl-C the records are already in the log, but nobody waits for them: unload the
-            # shard.
-            if result.on_append is not None:
+            # shard. A state to which records add up must not lack one.
+            if result.on_append is not None or self._record_format.is_cumulative:
                 slot.is_doubtful = True
                 slot.unload(errors.NotCoordinator())
             raise

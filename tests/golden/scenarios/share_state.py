@@ -140,12 +140,12 @@ def share_state_of_several(run: Run) -> None:
     first, second = make_topic(run, "a", partitions=3), make_topic(run, "b", partitions=2)
     warm_up(run, first)
     group = run.group()
-    rows = ((first[1], (0, 1, -1)), (UNKNOWN_ID, (0, 1)), (second[1], (1, 7)))
+    places = ((first[1], (0, 1, -1)), (UNKNOWN_ID, (0, 1)), (second[1], (1, 7)))
 
     def each(data: Any, part: Any, fields: dict[str, Any]) -> list[Any]:
         return [
             data(topic_id=topic_id, partitions=[part(partition=n, **fields) for n in numbers])
-            for topic_id, numbers in rows
+            for topic_id, numbers in places
         ]
 
     kinds: tuple[tuple[Any, Any, Any, dict[str, Any], int], ...] = (
@@ -175,6 +175,34 @@ def share_state_of_several(run: Run) -> None:
         run.send(request(group_id="", topics=nobody), version, "no group")
         run.send(request(group_id=group, topics=each(data, part, fields)), version, "several")
         run.send(summary(group, first, partition=1), 1, f"after {request.__name__}")
+        rows = [part(partition=number, **fields) for number in (2, 2, 0)]
+        twice = [data(topic_id=first[1], partitions=rows)]
+        run.send(request(group_id=group, topics=twice), version, "a partition twice")
+        twice = [*twice, data(topic_id=first[1], partitions=[part(partition=1, **fields)])]
+        run.send(request(group_id=group, topics=twice), version, "a topic twice")
+        twice[1] = data(topic_id=first[1], partitions=[part(partition=2, **fields)])
+        run.send(request(group_id=group, topics=twice), version, "a topic and its partition twice")
+    run.setup(initialize(group, first), 0)
+    both = [
+        writes.PartitionData(
+            partition=0,
+            state_epoch=1,
+            leader_epoch=0,
+            start_offset=-1,
+            state_batches=[
+                writes.StateBatch(
+                    first_offset=offset,
+                    last_offset=offset + 1,
+                    delivery_state=ACKNOWLEDGED,
+                    delivery_count=1,
+                )
+            ],
+        )
+        for offset in (3, 9)
+    ]
+    data = writes.WriteStateData(topic_id=first[1], partitions=both)
+    run.send(writes.WriteShareGroupStateRequest(group_id=group, topics=[data]), 1, "two writes")
+    run.send(read(group, first), 0, "two writes")
 
 
 @scenario_on("share state")
