@@ -38,14 +38,18 @@ def records() -> list[tuple[bytes, bytes | None, int]]:
     ]  # fmt: skip
 
 
-def loaded(pairs: list[tuple[bytes, bytes | None, int]]) -> dict[ShareKey, StoredState]:
-    """Return the states of a log with these records."""
+def loaded(
+    pairs: list[tuple[bytes, bytes | None, int]], *, batch_size: int = 1
+) -> dict[ShareKey, StoredState]:
+    """Return the states of a log with these records, `batch_size` of them in each batch."""
     log = new_log()
-    for key, value, timestamp in pairs:
-        batch = build_batch([value], keys=[key], timestamps=timestamp)
-        log.append_as_leader(
-            batch, leader_epoch=0, now_ms=timestamp, origin=AppendOrigin.COORDINATOR
+    for first in range(0, len(pairs), batch_size):
+        some = pairs[first : first + batch_size]
+        now_ms = some[-1][2]
+        batch = build_batch(
+            [value for _, value, _ in some], keys=[key for key, _, _ in some], timestamps=now_ms
         )
+        log.append_as_leader(batch, leader_epoch=0, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
     with World() as world:
         world.initialize()
         (context,) = [shard.context for shard in world.shards()]
@@ -85,6 +89,14 @@ def test_records_are_encoded_as_kafka_encodes_them() -> None:
     assert kinds == {
         ("ShareSnapshotKey", False), ("ShareSnapshotKey", True), ("ShareUpdateKey", False),
     }  # fmt: skip
+
+
+def test_records_of_one_batch_add_up_as_well() -> None:
+    pairs = records()
+    expected = {key: state.batches for key, state in loaded(pairs).items()}
+    for batch_size in (2, 3, len(pairs)):
+        found = loaded(pairs, batch_size=batch_size)
+        assert {key: state.batches for key, state in found.items()} == expected
 
 
 def test_any_number_of_first_records_can_be_loaded() -> None:

@@ -324,3 +324,29 @@ def _loaded(cluster: Cluster) -> dict[int, set[int]]:
         for node in cluster.brokers
         if node.is_running
     }
+
+
+def test_followers_delete_the_records_that_the_coordinator_deletes() -> None:
+    config = {
+        "share.coordinator.state.topic.num.partitions": 1,
+        "share.coordinator.state.topic.prune.interval.ms": 1000,
+        "share.coordinator.snapshot.update.records.per.snapshot": 0,
+    }
+    with Cluster(brokers=3, runtime=sim_runtime(seed=9), config=config) as cluster:
+        cluster.create_topic("t", 12)
+        place = _places(cluster)[0]
+        client = cluster.broker(2).core.share_state
+        for epoch in range(20):
+            assert _wait(cluster, client.initialize(GROUP, epoch, {place: 0})) == {place: 0}
+        cluster.runtime.scheduler.wait(Pending(), 10_000)
+        starts = {
+            node.core.replica_manager.partition(SHARE_STATE_TOPIC, 0).log.offsets.log_start_offset
+            for node in cluster.brokers
+        }
+        assert starts == {19}
+        for node in (1, 2, 3):
+            cluster.broker(node).kill()
+            client = cluster.broker(node % 3 + 1).core.share_state
+            assert _wait(cluster, client.summaries(GROUP, [place]))[place].state_epoch == 19
+            cluster.broker(node).start()
+            cluster.runtime.scheduler.wait(Pending(), 10_000)
