@@ -23,11 +23,11 @@ from embedlog.topic_names import SHARE_STATE_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import TypeVar
 
     from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import MetadataDelta, MetadataImage, TopicImage
+    from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.share.keys import ShareKey
     from embedlog.replication.replica_manager import ReplicaManager
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 _log = Logger("coordinator")
+
+_RETRY_MS = 1000
 
 
 class ShareCoordinator:
@@ -58,6 +60,9 @@ class ShareCoordinator:
         runtime.scheduler.add(self._timer, is_timer=True)
         self._hashes = Hashes()
         self._changes: deque[MetadataDelta] = deque()
+        self._kept_topics: set[bytes] = set()
+        """Ids of deleted topics whose states could not be deleted yet."""
+        self._runs = self._is_closed = False
         purgatory = DelayedOperationPurgatory("Share", self._timer)
         world = CoordinatorWorld(
             runtime,
@@ -95,6 +100,7 @@ class ShareCoordinator:
 
     def close(self) -> None:
         """Close; later requests find no coordinator."""
+        self._is_closed = True
         self._scheduler.remove(self)
         self.runtime.close()
         self._scheduler.remove(self._timer)
@@ -111,18 +117,35 @@ class ShareCoordinator:
         self._scheduler.notify(self)
 
     def run_once(self, _now_ms: int) -> int | None:
-        while self._changes:
-            # Keep the change listed until it is applied: Ctrl-C may end this call.
-            self._forget(self._changes[0].deleted)
-            self._changes.popleft()
-        return None
+        self._runs = True
+        try:
+            if self._kept_topics:
+                topic_ids = frozenset(self._kept_topics)
+                self._kept_topics.clear()
+                self._forget(topic_ids)
+            while self._changes:
+                # Keep the change listed until it is applied: Ctrl-C may end this call.
+                deleted = self._changes[0].deleted
+                if any(topic.name == SHARE_STATE_TOPIC for topic in deleted):
+                    self.runtime.unload_all()
+                else:
+                    self._forget(frozenset(topic.topic_id for topic in deleted))
+                self._changes.popleft()
+        finally:
+            self._runs = False
+        return _RETRY_MS if self._kept_topics else None
 
-    def _forget(self, deleted: Sequence[TopicImage]) -> None:
-        if any(topic.name == SHARE_STATE_TOPIC for topic in deleted):
-            self.runtime.unload_all()
-            return
-        topic_ids = frozenset(topic.topic_id for topic in deleted)
-        self.runtime.write_all(lambda shard: shard.forget_topics(topic_ids))
+    def _forget(self, topic_ids: frozenset[bytes]) -> None:
+        """Delete the states of deleted topics. Try again later if replicas are missing."""
+
+        def written(done: Pending[None]) -> None:
+            if isinstance(done.error(), errors.CoordinatorNotAvailable) and not self._is_closed:
+                self._kept_topics.update(topic_ids)
+                if not self._runs:
+                    self._scheduler.notify(self, _RETRY_MS)
+
+        for pending in self.runtime.write_all(lambda shard: shard.forget_topics(topic_ids)):
+            pending.add_callback(written)
 
     def _state_count(self) -> int:
         """Count the states of all loaded shards. Needs no lock."""

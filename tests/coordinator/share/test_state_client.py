@@ -350,3 +350,27 @@ def test_followers_delete_the_records_that_the_coordinator_deletes() -> None:
             assert _wait(cluster, client.summaries(GROUP, [place]))[place].state_epoch == 19
             cluster.broker(node).start()
             cluster.runtime.scheduler.wait(Pending(), 10_000)
+
+
+def test_states_of_a_deleted_topic_are_deleted_when_enough_replicas_are_back() -> None:
+    config = {"share.coordinator.state.topic.num.partitions": 1}
+    with Cluster(brokers=3, runtime=sim_runtime(seed=9), config=config) as cluster:
+        cluster.create_topic("t", 12)
+        topic_id, _ = place = _places(cluster)[0]
+        core = cluster.broker(1).core
+        assert _wait(cluster, core.share_state.initialize(GROUP, 1, {place: 0})) == {place: 0}
+        leader = core.image.topics_by_name[SHARE_STATE_TOPIC].partitions[0].leader
+        others = [node for node in (1, 2, 3) if node != leader]
+        for node in others:
+            cluster.broker(node).kill()
+        core = cluster.broker(leader).core
+        cluster.runtime.scheduler.wait(Pending(), 60_000)
+        core.controller.delete_topic(topic_id)
+        cluster.runtime.scheduler.wait(Pending(), 60_000)
+        (shard,) = core.share_coordinator.runtime.loaded()
+        assert list(shard.states) == [(GROUP, *place)]
+        for node in others:
+            cluster.broker(node).start()
+        cluster.runtime.scheduler.wait(Pending(), 60_000)
+        (shard,) = core.share_coordinator.runtime.loaded()
+        assert not shard.states
