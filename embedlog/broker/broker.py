@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
+    from embedlog.sharing.sharing import Sharing
+    from embedlog.sharing.state_port import StatePort
     from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.degradation import Degradation
     from wire.schema import R, Request
@@ -213,6 +215,25 @@ class Broker:
         made = self._on_demand.transaction_coordinator
         return self._on_demand.make_transaction_coordinator() if made is None else made
 
+    @property
+    def share_state(self) -> StatePort:
+        """The way to the share coordinators."""
+        made = self._on_demand.share_state
+        assert made is not None, "no share coordinator"
+        return made
+
+    @property
+    def sharing(self) -> Sharing:
+        """The share groups' partitions that this broker leads, made for the first request."""
+        made = self._on_demand.sharing
+        if made is None:
+            from embedlog.broker.letter_routes import letter_routes
+
+            ask = letter_routes(self.node_id, self.peers, self.handle)
+            made = self._on_demand.make_sharing(self.share_state, ask)
+            self.parked.when_closed = made.connection_closed
+        return made
+
     def create_later(self, names: list[str], create: Callable[[list[str]], None]) -> None:
         """Call `create` with these names soon: see `AutomaticTopics`."""
         self._on_demand.make_automatic_topics(create).ask(names)
@@ -240,6 +261,8 @@ class Broker:
         if delta.deleted and (is_made or OFFSETS_TOPIC in delta.image.topics_by_name):
             # Make the coordinator if necessary, because the deleted topic may have offsets.
             self.group_coordinator.on_metadata(delta)
+        if self._on_demand.sharing is not None:
+            self._on_demand.sharing.on_metadata(delta)
         if self.runtime.watchers:
             for changed in list(self.runtime.watchers):
                 changed()

@@ -52,6 +52,17 @@ BROKERS: dict[str, dict[str, str]] = {
         "transaction.two.phase.commit.enable": "true",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     },
+    "sharing": {
+        **_AT_ONCE,
+        "group.share.min.record.lock.duration.ms": "1000",
+        "errors.deadletterqueue.auto.create.topics.enable": "true",
+        "share.coordinator.state.topic.num.partitions": "2",
+    },
+    "few share sessions": {
+        **_AT_ONCE,
+        "group.share.max.size": "2",
+        "group.share.max.share.sessions": "2",
+    },
     "as shipped": {},
     "untouched": {},
 }
