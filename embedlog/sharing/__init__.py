@@ -1,4 +1,4 @@
-"""Share groups on the leader of a partition: who has which record, and for how long.
+"""Share groups on the leader of a partition: the members that have its records, and their locks.
 
     state_port          the share coordinator, as the leader sees it
     delivery            the states of a record, and the table of its moves

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from embedlog.sharing.delivery import Rules
-    from embedlog.sharing.in_flight import InFlightBatch, Run, Transition
-    from embedlog.sharing.locks import AcquisitionLock
+    from embedlog.sharing.in_flight import AcquisitionLock, InFlightBatch, Run, Transition
     from embedlog.sharing.window import DeliveryWindow
 
 _FIRST_WITH_RENEWAL = 2
@@ -33,7 +32,7 @@ class Acknowledgement(Value):
 
     @property
     def borders(self) -> list[int]:
-        """The offsets whose cause is another one than that of the offset before."""
+        """The offsets with another cause than the offset before them."""
         first, causes = self.first, self.causes
         pairs = zip(causes, causes[1:], strict=False)
         return [first + index + 1 for index, (one, next) in enumerate(pairs) if one != next]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Final
 
-    from embedlog.sharing.locks import AcquisitionLock
+    from embedlog.sharing.in_flight import AcquisitionLock
     from embedlog.sharing.window import DeliveryWindow
 
     Extent = tuple[int, int]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.controller.metadata import TopicImage
+    from embedlog.replication.partition import Partition
     from embedlog.sharing.settings import ShareSettings
-    from embedlog.sharing.share_partition import SharePartition
     from embedlog.sharing.sharing_context import SharingContext
     from embedlog.sharing.state_port import StateBatch
     from wire.schema import Request
@@ -63,10 +63,17 @@ class DeadLetters:
         self.context = context
         self.ask = ask
 
-    def bury(self, share: SharePartition, rows: list[StateBatch]) -> Pending[None]:
+    def bury(self, group_id: str, partition: Partition, rows: list[StateBatch]) -> Pending[None]:
         """Write a letter for each offset of `rows`; the answer comes in any case."""
-        settings = self.context.settings(share.group_id)
-        burial = _Burial(self, share, settings, rows)
+        settings = self.context.settings(group_id)
+        records = LetterRecords(
+            group_id,
+            partition,
+            rows,
+            delivery_limit=settings.delivery_limit,
+            copies=settings.copies_records,
+        )
+        burial = _Burial(self, settings, partition.index, records)
         burial.go_on()
         return burial.done
 
@@ -126,20 +133,16 @@ class _Burial:
     def __init__(
         self,
         letters: DeadLetters,
-        share: SharePartition,
         settings: ShareSettings,
-        rows: list[StateBatch],
+        index: int,
+        records: LetterRecords,
     ) -> None:
+        """`index` is the number of the partition that the records are from."""
         self.done: Pending[None] = Pending()
         self._letters = letters
         self._settings = settings
-        self._index = share.place[1]
-        self._records = LetterRecords(
-            share,
-            rows,
-            delivery_limit=settings.delivery_limit,
-            copies=settings.copies_records,
-        )
+        self._index = index
+        self._records = records
         self._batch: bytes | None = None
         self._attempt_count = 0
         self._pause_ms = FIRST_PAUSE_MS

@@ -1,20 +1,19 @@
 """In-flight batches: offsets that were acquired together, as runs of records in one state.
 
 A batch begins as one run. A move of some of its records splits the run; equal neighbours are joined
-again when the move is over.
+again when the move is over. A member has its records for a while: a lock of the timer.
 """
 
 from __future__ import annotations
 
 from _bisect import bisect_right
 
+from embedlog.purgatory.timing_wheel import TimerTask
 from embedlog.sharing.delivery import ACQUIRED, AVAILABLE, MOVES, TERMINAL, Cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from embedlog.sharing.locks import AcquisitionLock
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Transition:
@@ -235,3 +234,38 @@ class InFlightBatch:
             else:
                 kept.append(run)
         self.runs = kept
+
+
+class AcquisitionLock(TimerTask):
+    """One lock for the records of a batch that a member acquired or renewed at one time.
+
+    Parts of the records may leave it. It is cancelled when the last part has left.
+    """
+
+    __slots__ = ("_expired", "_holder_count", "batch", "is_expired")
+
+    def __init__(
+        self,
+        duration_ms: int,
+        batch: InFlightBatch,
+        expired: Callable[[AcquisitionLock], None],
+    ) -> None:
+        """`expired` is called with the lock when its time is over, by the timer's thread."""
+        TimerTask.__init__(self, duration_ms)
+        self.batch = batch
+        self.is_expired = False
+        self._expired = expired
+        self._holder_count = 0
+
+    def hold(self) -> None:
+        """Count one more run. Requires: the share partition's lock, as for `leave`."""
+        self._holder_count += 1
+
+    def leave(self) -> None:
+        """Count one run less; without runs the timer forgets the lock."""
+        self._holder_count -= 1
+        if self._holder_count == 0:
+            self.cancel()
+
+    def run(self) -> None:
+        self._expired(self)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from embedlog.sharing.share_partition import SharePartition
+    from embedlog.replication.partition import Partition
     from embedlog.sharing.state_port import StateBatch
 
     Copy = tuple[bytes | None, bytes | None]
@@ -36,14 +36,16 @@ class LetterRecords:
 
     def __init__(
         self,
-        share: SharePartition,
+        group_id: str,
+        partition: Partition,
         rows: list[StateBatch],
         *,
         delivery_limit: int,
         copies: bool,
     ) -> None:
-        self.source = share.partition.topic_partition
-        self._share = share
+        self.source = partition.topic_partition
+        self._group_id = group_id
+        self._partition = partition
         self._delivery_limit = delivery_limit
         self._copies = copies
         self._offsets = self._all_offsets(rows)
@@ -86,7 +88,7 @@ class LetterRecords:
             ("topic", topic),
             ("partition", str(partition)),
             ("offset", str(offset)),
-            ("group", self._share.group_id),
+            ("group", self._group_id),
             ("delivery.count", str(count)),
             ("message", text),
         )
@@ -98,9 +100,7 @@ class LetterRecords:
             return self._copied[offset]
         self._copied = {}
         try:
-            read = log_read.read(
-                self._share.partition, offset, COPY_SIZE_MAX, Isolation.HIGH_WATERMARK
-            )
+            read = log_read.read(self._partition, offset, COPY_SIZE_MAX, Isolation.HIGH_WATERMARK)
             if read is None or read.ends[0] > COPY_SIZE_MAX:
                 return _NOTHING
             first = next(iter_batches(read.records))

@@ -27,7 +27,7 @@ class ShareRead:
         """Batches of aborted transactions; empty unless the read is read_committed."""
 
     def part(self, first: int, last: int) -> memoryview:
-        """Return the batches from the one that holds `first` to the one that holds `last`."""
+        """Return the batches from offset `first` to offset `last`, both included."""
         begin = 0
         end = 0
         for (base, latest), batch_end in zip(self.extents, self.ends, strict=True):
@@ -47,7 +47,7 @@ def next_offset(window: DeliveryWindow, partition: Partition) -> int:
 
 
 def read(partition: Partition, offset: int, max_bytes: int, isolation: int) -> ShareRead | None:
-    """Return whole batches from the one that holds `offset`, at least one; None if there are none.
+    """Return whole batches from `offset` on, at least one; None at the end of the log.
 
     Raises:
         CorruptMessage: the log is damaged at the offset.

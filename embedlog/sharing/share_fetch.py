@@ -104,7 +104,7 @@ class DelayedShareFetch(DelayedOperation):
         return self.complete_held()
 
     def on_complete(self) -> None:
-        """Answer; after a time-out, with what is there."""
+        """Answer; after a time-out, with the records that are there."""
         if self._is_abandoned:
             return
         try:

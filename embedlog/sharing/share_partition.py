@@ -18,7 +18,8 @@ from embedlog.sharing import log_read
 from embedlog.sharing.acknowledgement import Application
 from embedlog.sharing.acquisition import Acquisition, countable
 from embedlog.sharing.delivery import ARCHIVING, Cause
-from embedlog.sharing.locks import AcquisitionLock
+from embedlog.sharing.in_flight import AcquisitionLock
+from embedlog.sharing.settlement import settle
 from embedlog.sharing.start_offset import start_offset
 from embedlog.sharing.state_errors import ends_partition, member_error
 from embedlog.sharing.state_writer import StateWrite, StateWriter, stored_form
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
     from embedlog.sharing.acknowledgement import Acknowledgement
     from embedlog.sharing.acquisition import Acquired, Wish
-    from embedlog.sharing.in_flight import InFlightBatch, Run
+    from embedlog.sharing.in_flight import InFlightBatch
     from embedlog.sharing.sharing_context import SharingContext
     from embedlog.sharing.state_port import Place, StateBatch, StoredState
 
@@ -104,7 +105,7 @@ class SharePartition:
             if error is not None:
                 self.failure = member_error(error)
                 self.transition_to(FAILED)
-            unburied = self._runs_in(ARCHIVING)
+            unburied = stored_form([run for run in self.window.runs() if run.state == ARCHIVING])
         if error is not None:
             self._removed(self)
         elif unburied:
@@ -135,12 +136,6 @@ class SharePartition:
     def is_loading(self) -> bool:
         """Whether the stored state has not come yet."""
         return self.life == INITIALIZING
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no state is on its way to the share coordinator."""
-        with self._lock:
-            return self._writer.is_idle
 
     def check_leader(self) -> None:
         """Raise unless this broker still leads the partition in the epoch of this object.
@@ -270,22 +265,18 @@ class SharePartition:
             if self.life != ACTIVE:
                 return
             held = [run for run in lock.batch.runs if run.lock is lock and run.is_held]
-            moved = [self._come_back(run, rules.refine(Cause.RELEASE, run.count)) for run in held]
-            if not moved:
+            if not held:
                 return
-            write = StateWrite((), stored_form(moved))
+            for run in held:
+                run.move(rules.refine(Cause.RELEASE, run.count))
+                if run.is_free:
+                    self.window.freed(run.first)
+            write = StateWrite((), stored_form(held))
             write.done.add_callback(_log_failure)
             self._writer.add(write)
             lock.batch.join()
         self._writer.pump()
         self._context.wake(self.key)
-
-    def _come_back(self, run: Run, cause: int) -> Run:
-        """Move a run at once that its owner has lost. Requires: the lock."""
-        run.move(cause)
-        if run.is_free:
-            self.window.freed(run.first)
-        return run
 
     # The stored state
 
@@ -305,26 +296,7 @@ class SharePartition:
 
     def _settle(self, writes: list[StateWrite], error: BaseException | None) -> Callable[[], None]:
         """Make the stored moves, or undo them. Requires: the lock."""
-        rules = self._context.settings(self.group_id).rules
-        for write in writes:
-            for moving in write.moving:
-                for run in moving.runs:
-                    if error is None or run.state == ARCHIVING:
-                        run.finish()
-                    else:
-                        run.cancel()
-                        if run.lock is not None and run.lock.is_expired:
-                            run.move(rules.refine(Cause.RELEASE, run.count))
-                    if run.is_free:
-                        self.window.freed(run.first)
-        touched = [run for write in writes for moving in write.moving for run in moving.runs]
-        if touched:
-            first, last = min(r.first for r in touched), max(r.last for r in touched)
-            for batch in self.window.overlapping(first, last):
-                batch.join()
-        moved = [row for each in writes for row in (each.batches() if error is None else each.made)]
-        to_bury = [row for row in moved if row.delivery_state == ARCHIVING]
-        self.window.advance()
+        to_bury = settle(self.window, writes, error, self._context.settings(self.group_id).rules)
 
         def after() -> None:
             refusal = None if error is None else member_error(error, "Error in write state RPC. ")
@@ -343,12 +315,9 @@ class SharePartition:
 
     # Dead letters
 
-    def _runs_in(self, state: int) -> list[StateBatch]:
-        return stored_form([run for run in self.window.runs() if run.state == state])
-
     def _bury(self, rows: list[StateBatch]) -> None:
         """Write dead letters, then archive the records, whether or not that worked."""
-        pending = self._context.bury(self, rows)
+        pending = self._context.bury(self.group_id, self.partition, rows)
         pending.add_callback(lambda _: self._buried(rows))
 
     def _buried(self, rows: list[StateBatch]) -> None:

@@ -35,10 +35,12 @@ class SessionPlace:
 
     __slots__ = ("answers", "is_known", "place")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, answers: bool) -> None:
         self.place = place
-        self.answers = True
-        """Whether the next answer names the partition in any case: it is new, or had an error."""
+        self.answers = answers
+        """Whether the next answer names the partition in any case: it is new in an older session,
+        or had an error.
+        """
         self.is_known = False
         """Whether the partition has ever existed."""
 
@@ -125,7 +127,12 @@ class ShareSessions:
         return session
 
     def update(
-        self, session: ShareSession, added: Iterable[Place], forgotten: Iterable[Place]
+        self,
+        session: ShareSession,
+        added: Iterable[Place],
+        forgotten: Iterable[Place],
+        *,
+        is_opening: bool,
     ) -> None:
         """Add partitions to a session, then forget some.
 
@@ -138,7 +145,7 @@ class ShareSessions:
                 if place not in places:
                     if len(places) >= self._session_size_max:
                         raise errors.ShareSessionLimitReached()
-                    places[place] = SessionPlace(place)
+                    places[place] = SessionPlace(place, answers=not is_opening)
             for place in forgotten:
                 places.pop(place, None)
 

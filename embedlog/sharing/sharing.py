@@ -108,6 +108,8 @@ class Sharing:
         for entry in entries:
             try:
                 share = self._resolve(session.group_id, entry.place)
+                if params.max_bytes < 0:
+                    raise errors.UnknownServerError()
             except errors.KafkaError as error:
                 if isinstance(error, errors.UnknownTopicId) and entry.is_known:
                     error = errors.UnknownTopicOrPartition()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.controller import features
 from embedlog.purgatory.timer import Timer, TimerTask
-from embedlog.runtime.pending import Pending
+from embedlog.runtime.pending import Pending, completed
 from embedlog.sharing.settings import settings_of
 
 TYPE_CHECKING = False
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
+    from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.sharing.settings import ShareSettings
-    from embedlog.sharing.share_partition import SharePartition
     from embedlog.sharing.state_port import StateBatch, StatePort
 
-    Bury = Callable[["SharePartition", "list[StateBatch]"], Pending[None]]
+    Bury = Callable[[str, Partition, "list[StateBatch]"], Pending[None]]
+    """Writes dead letters of a group's records in a partition; the answer comes in any case."""
 
 FIRST_WITH_DEAD_LETTERS: Final = 2
 """The level of share.version from which groups may have a dead letter topic."""
@@ -86,7 +87,7 @@ class _Pause(TimerTask):
         self.pending.complete(None)
 
 
-def _nothing_to_bury(_partition: SharePartition, _rows: list[StateBatch]) -> Pending[None]:
-    from embedlog.runtime.pending import completed
-
+def _nothing_to_bury(
+    _group_id: str, _partition: Partition, _rows: list[StateBatch]
+) -> Pending[None]:
     return completed(None)

@@ -1,4 +1,4 @@
-"""Where a share group begins in a partition of which nothing is stored."""
+"""The first offset of a share group in a partition without a stored start."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class DeliveryWindow:
             self.freed(free)
 
     def fill_hole(self, first: int, last: int) -> None:
-        """Archive [first, last] where the log has no records: what is free, and every gap."""
+        """Archive [first, last] where the log has no records: free records, and every gap."""
         position = first
         for batch in self.overlapping(first, last):
             if batch.first > position:
@@ -146,7 +146,7 @@ class DeliveryWindow:
         return moved
 
     def begin_at(self, offset: int) -> None:
-        """Move the start to `offset`, whatever is below it. Requires: it is not below the start."""
+        """Move the start up to `offset`, and drop all records below it."""
         assert offset >= self.start_offset, (offset, self.start_offset)
         kept: list[InFlightBatch] = []
         for batch in self.batches:

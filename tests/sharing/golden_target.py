@@ -6,7 +6,9 @@ import struct
 from typing import Any
 
 import wire
+from embedlog.cluster.cluster import Cluster
 from tests.golden.simulated import LoopbackLink, Simulated
+from tests.sharing.memory_broker import give_state
 from tests.sharing.memory_state import MemoryState
 from wire.headers import decode_request_header
 from wire.registry import request_class
@@ -20,20 +22,18 @@ class SimulatedLeader(Simulated):
 
     def __init__(self, settings: dict[str, str]) -> None:
         super().__init__(settings)
-        self.state = MemoryState()
-        core: Any = self._cluster.broker().core
-        core._on_demand.share_state = self.state
+        self.state = give_state(self._cluster.broker().core)
 
     def connect(self) -> LoopbackLink:
-        return LeaderLink(self)
+        return LeaderLink(self._cluster, self.state)
 
 
 class LeaderLink(LoopbackLink):
     """A connection of such a broker."""
 
-    def __init__(self, target: SimulatedLeader) -> None:
-        super().__init__(target._cluster)
-        self._state = target.state
+    def __init__(self, cluster: Cluster, state: MemoryState) -> None:
+        super().__init__(cluster)
+        self._state = state
 
     def send(self, payload: bytes) -> None:
         api_key, version, correlation_id, _, position = decode_request_header(memoryview(payload))

@@ -74,6 +74,7 @@ def handle(
 def refused(
     _request: ShareAcknowledgeRequest, _version: int, error: errors.KafkaError
 ) -> ShareAcknowledgeResponse:
+    """Return the error without a message, as Kafka does."""
     return ShareAcknowledgeResponse(error_code=error.code)
 
 

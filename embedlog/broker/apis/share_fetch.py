@@ -77,7 +77,7 @@ def handle(
             for topic in request.forgotten_topics_data
             for index in topic.partitions
         ]
-        sharing.sessions.update(session, batches, forgotten)
+        sharing.sessions.update(session, batches, forgotten, is_opening=epoch == OPENING)
     if request.share_acquire_mode not in (BATCH_OPTIMIZED, RECORD_LIMIT):
         raise errors.UnknownServerError()
     answers = [
@@ -107,6 +107,7 @@ def handle(
 def refused(
     _request: ShareFetchRequest, _version: int, error: errors.KafkaError
 ) -> ShareFetchResponse:
+    """Return the error without a message, as Kafka does."""
     return ShareFetchResponse(error_code=error.code)
 
 

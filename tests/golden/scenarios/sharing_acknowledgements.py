@@ -134,7 +134,8 @@ def share_acknowledge_not_loaded(run: Run) -> None:
     one.acknowledge("never fetched", {place: [(0, 1, [ACCEPT])]})
     one.acknowledge("without batches", {place: []})
     one.acknowledge("without batches, and with", {place: [], other: [(0, 0, [ACCEPT])]})
-    one.fetch("load", place, other)
+    one.fetch("load an empty partition", other, max_wait_ms=700)
+    one.fetch("load", place)
     one.acknowledge("an empty window", {other: [(0, 0, [ACCEPT])]})
     one.acknowledge("without batches, and with", {place: [(0, 1, [ACCEPT])], other: []})
 

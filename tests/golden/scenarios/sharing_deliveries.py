@@ -79,19 +79,16 @@ def share_partitions_of_one_fetch(run: Run) -> None:
     topic = make_topic(run, partitions=3)
     group = run.group()
     begin_state(run, group, topic, 0, 1, 2)
-    for number in range(3):
-        fill(run, topic, 2, 2, partition=number)
+    places = [(topic, number) for number in range(3)]
     one = Sharer(run, group)
+    one.fetch("open with empty partitions", *places, max_wait_ms=1000)
     for number in range(3):
-        one.fetch("load", (topic, number), max_records=1, keep=False)
-    released = {(topic, number): [(0, 1, [RELEASE])] for number in range(3)}
-    one.acknowledge("release", released)
-    one.acknowledge("close", {}, epoch=-1)
-    two = Sharer(run, group, "two")
-    two.fetch("all, MaxRecords 3", *[(topic, number) for number in range(3)], max_records=3)
-    two.fetch("the next, MaxRecords 3", max_records=3)
-    two.fetch("the rest", max_records=30)
-    two.fetch("nothing", max_wait_ms=0)
+        fill(run, topic, 2, 2, 2, partition=number)
+    one.fetch("all of them", max_wait_ms=500)
+    one.fetch("nothing", max_wait_ms=0)
+    accepted = {place: [(0, 1, [ACCEPT]), (2, 3, [RELEASE])] for place in places}
+    one.acknowledge("of all at once", accepted)
+    one.fetch("the released ones", max_wait_ms=500)
 
 
 def _redeliver(run: Run, limit: int, rounds: int) -> None:
@@ -279,7 +276,9 @@ def share_transactions(run: Run) -> None:
     settle(run, name)
     fill(run, topic, 1)
     one.fetch("read_uncommitted, aborted", max_wait_ms=500)
-    two.fetch("read_committed, aborted", max_wait_ms=500)
+    run.let_pass(500)
+    two.fetch("read_committed, aborted", max_wait_ms=2000)
+    two.fetch("read_committed, once more", max_wait_ms=300)
     two.acknowledge("accept data and marker", {(topic, 0): [(0, 0, [1]), (3, 4, [0, 1])]})
     run.send(read_state(strict, topic), 0, "the end")
     run.send(read_summary(strict, topic), 1, "the end")

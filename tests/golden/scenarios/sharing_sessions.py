@@ -92,7 +92,7 @@ def share_fetch_heads(run: Run) -> None:
             version, "group without state",
         )  # fmt: skip
         run.send(
-            fetch_request(run.group("unknown"), "m" * 36, 1, max_wait_ms=0),
+            fetch_request(run.group("unknown"), "m" * 36, 1, max_wait_ms=300),
             version, "the error comes again",
         )  # fmt: skip
     for field in ("max_wait_ms", "min_bytes", "max_bytes", "max_records"):
