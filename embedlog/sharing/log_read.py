@@ -46,8 +46,12 @@ def next_offset(window: DeliveryWindow, partition: Partition) -> int:
     return window.next_fetch_offset()
 
 
-def read(partition: Partition, offset: int, max_bytes: int, isolation: int) -> ShareRead | None:
-    """Return whole batches from `offset` on, at least one; None at the end of the log.
+def read(
+    partition: Partition, offset: int, max_bytes: int, isolation: int, *, min_one: bool = True
+) -> ShareRead | None:
+    """Return whole batches from `offset` on; None if there are none within `max_bytes`.
+
+    With `min_one` the first batch is returned even if it is larger.
 
     Raises:
         CorruptMessage: the log is damaged at the offset.
@@ -57,7 +61,9 @@ def read(partition: Partition, offset: int, max_bytes: int, isolation: int) -> S
     if offset >= end_offset:
         return None
     try:
-        found = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset)
+        found = log.reader.read(
+            offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one
+        )
     except errors.OffsetOutOfRange:
         return None  # the log start has just moved
     except errors.CorruptRecord as error:

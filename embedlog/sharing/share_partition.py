@@ -165,8 +165,12 @@ class SharePartition:
             read = log_read.read(self.partition, offset, max_bytes, isolation)
             return 0 if read is None else len(read.records)
 
-    def acquire(self, wish: Wish, max_bytes: int, isolation: int) -> Taken | None:
+    def acquire(
+        self, wish: Wish, max_bytes: int, isolation: int, *, min_one: bool = True
+    ) -> Taken | None:
         """Acquire records for a member; return None if there are none for it now.
+
+        With `min_one` the first batch of the log may be larger than `max_bytes`.
 
         Raises:
             KafkaError: the answer for the partition is an error.
@@ -178,7 +182,9 @@ class SharePartition:
                 offset = log_read.next_offset(self.window, self.partition)
                 if not countable(self.window, wish):
                     return None
-                read = log_read.read(self.partition, offset, max_bytes, isolation)
+                read = log_read.read(
+                    self.partition, offset, max_bytes, isolation, min_one=min_one
+                )
                 if read is None:
                     return None
                 acquired = self._acquire(wish, offset, read)

@@ -82,10 +82,12 @@ class ShareSession:
 class ShareSessions:
     """The sessions of one broker. Thread-safe."""
 
-    def __init__(self, count_max: int, session_size_max: int) -> None:
-        """`session_size_max` limits the partitions of a session."""
+    def __init__(self, count_max: int, *, session_size_max: int, total_size_max: int) -> None:
+        """The sizes limit the partitions of a session, and of all sessions together."""
         self._count_max = count_max
         self._session_size_max = session_size_max
+        self._total_size_max = total_size_max
+        self._total_size = 0
         self._lock = ranked_lock(Rank.SHARE_SESSIONS)
         self._sessions: dict[Member, ShareSession] = {}
         self._last_opened: dict[Hashable, ShareSession] = {}
@@ -102,6 +104,7 @@ class ShareSessions:
         with self._lock:
             if member not in self._sessions and len(self._sessions) >= self._count_max:
                 raise errors.ShareSessionLimitReached()
+            self._forget(member)
             self._sessions[member] = made = ShareSession(member, connection)
             if connection is not None:
                 self._last_opened[connection] = made
@@ -119,7 +122,7 @@ class ShareSessions:
             if session is None:
                 raise errors.ShareSessionNotFound()
             if epoch == FINAL:
-                del self._sessions[member]
+                self._forget(member)
                 return session
             if epoch != session.epoch:
                 raise errors.InvalidShareSessionEpoch()
@@ -137,17 +140,30 @@ class ShareSessions:
         """Add partitions to a session, then forget some.
 
         Raises:
+            ShareSessionNotFound: the session ended a moment ago.
             ShareSessionLimitReached: the session would have too many partitions.
         """
         with self._lock:
+            if self._sessions.get(session.member) is not session:
+                raise errors.ShareSessionNotFound()
             places = session.places
             for place in added:
                 if place not in places:
-                    if len(places) >= self._session_size_max:
+                    if (
+                        len(places) >= self._session_size_max
+                        or self._total_size >= self._total_size_max
+                    ):
                         raise errors.ShareSessionLimitReached()
                     places[place] = SessionPlace(place, answers=not is_opening)
+                    self._total_size += 1
             for place in forgotten:
-                places.pop(place, None)
+                if places.pop(place, None) is not None:
+                    self._total_size -= 1
+
+    def _forget(self, member: Member) -> None:
+        session = self._sessions.pop(member, None)
+        if session is not None:
+            self._total_size -= len(session.places)
 
     def has(self, group_id: str) -> bool:
         """Return whether a member of the group has a session."""
@@ -160,10 +176,11 @@ class ShareSessions:
             session = self._last_opened.pop(connection, None)
             if session is None or self._sessions.get(session.member) is not session:
                 return None
-            del self._sessions[session.member]
+            self._forget(session.member)
             return session
 
     def clear(self) -> None:
         with self._lock:
             self._sessions.clear()
             self._last_opened.clear()
+            self._total_size = 0

@@ -38,7 +38,8 @@ class Sharing:
         config = context.config
         self.sessions = ShareSessions(
             config.group_share_max_share_sessions,
-            config.embedlog_max_fetch_session_partitions,
+            session_size_max=config.embedlog_max_fetch_session_partitions,
+            total_size_max=config.embedlog_max_fetch_session_cache_partitions,
         )
         self._lock = ranked_lock(Rank.SHARE_SESSIONS)
         self._partitions: dict[Key, SharePartition] = {}
