@@ -107,6 +107,8 @@ class Acquisition:
     def _take_free(self, batch: InFlightBatch, first: int, last: int) -> None:
         """Take the free records of a batch of the window within [first, last]."""
         ranges: list[Acquired] = []
+        taken: list[Run] = []
+        parts: list[Extent] = []
         strict = self._wish.mode == RECORD_LIMIT
         budget = self._left
         for run in [run for run in batch.within(first, last) if run.is_free]:
@@ -122,6 +124,10 @@ class Acquisition:
             self._throttle.count(highest - lowest + 1)
             budget -= highest - lowest + 1
             ranges.append((lowest, highest, run.count + 1))
+            if (lowest, highest) == (run.first, run.last):
+                taken.append(run)
+            else:
+                parts.append((lowest, highest))
             if (strict and budget <= 0) or self._throttle.is_spent:
                 self._is_over = self._is_over or self._throttle.is_spent
                 break
@@ -129,7 +135,9 @@ class Acquisition:
             self._is_over = True
         if ranges:
             lock = self._make_lock(batch)
-            for lowest, highest, _ in ranges:
+            for run in taken:
+                run.acquire(self._wish.member_id, lock)
+            for lowest, highest in parts:
                 for run in batch.isolate(lowest, highest):
                     run.acquire(self._wish.member_id, lock)
             batch.join()

@@ -61,9 +61,7 @@ def read(
     if offset >= end_offset:
         return None
     try:
-        found = log.reader.read(
-            offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one
-        )
+        found = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     except errors.OffsetOutOfRange:
         return None  # the log start has just moved
     except errors.CorruptRecord as error:

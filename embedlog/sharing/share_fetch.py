@@ -140,9 +140,7 @@ class DelayedShareFetch(DelayedOperation):
             wish = params.wish.replace(record_count_max=left)
             room = params.max_bytes // len(readable)
             try:
-                place.taken = place.share.acquire(
-                    wish, room, params.isolation, min_one=not is_any
-                )
+                place.taken = place.share.acquire(wish, room, params.isolation, min_one=not is_any)
             except KafkaError as error:
                 place.error = error
                 continue

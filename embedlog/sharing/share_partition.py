@@ -182,9 +182,7 @@ class SharePartition:
                 offset = log_read.next_offset(self.window, self.partition)
                 if not countable(self.window, wish):
                     return None
-                read = log_read.read(
-                    self.partition, offset, max_bytes, isolation, min_one=min_one
-                )
+                read = log_read.read(self.partition, offset, max_bytes, isolation, min_one=min_one)
                 if read is None:
                     return None
                 acquired = self._acquire(wish, offset, read)

@@ -18,7 +18,7 @@ from embedlog.sharing.acquisition import BATCH_OPTIMIZED, RECORD_LIMIT
 from embedlog.sharing.delivery import Cause
 from tests.sharing.world import GROUP, LOCK_MS, World
 
-LIMIT = 5
+LIMIT = 3
 MEMBERS = st.sampled_from(["one", "two", "three"])
 FINAL = (Cause.ACCEPT, Cause.REJECT, Cause.GAP)
 
@@ -28,7 +28,7 @@ class Deliveries(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = World(share_delivery_count_limit=str(LIMIT))
         self.end = 0
         self.log_start = 0
         self.start_seen = 0
@@ -78,11 +78,18 @@ class Deliveries(RuleBasedStateMachine):
         at=st.integers(0, 60),
         causes=st.lists(st.integers(0, 4), min_size=1, max_size=8),
         is_uniform=st.booleans(),
+        is_likely=st.booleans(),
     )
-    def acknowledge(self, member: str, at: int, causes: list[int], is_uniform: bool) -> None:
+    def acknowledge(
+        self, member: str, at: int, causes: list[int], is_uniform: bool, is_likely: bool
+    ) -> None:
+        mine = sorted(o for o, (owner, _) in self.owners.items() if owner == member)
+        if mine and is_likely:
+            at = mine[at % len(mine)]
         last = at + len(causes) - 1
         causes = causes[:1] if is_uniform else causes
-        offsets = [offset for offset in range(at, last + 1) if offset >= self.world.share.window.start_offset]
+        start = self.world.share.window.start_offset
+        offsets = [offset for offset in range(at, last + 1) if offset >= start]
         told = Acknowledgement(at, last, tuple(causes))
         may = all(
             self.owners.get(offset, ("", 0))[0] == member and offset not in self.moving

@@ -83,9 +83,7 @@ class World:
 
     def acquire(self, member: str = "one", **changes: int) -> list[tuple[int, int, int]]:
         """Acquire; return the ranges."""
-        taken = self.share.acquire(
-            self.wish(member, **changes), 1 << 20, Isolation.HIGH_WATERMARK
-        )
+        taken = self.share.acquire(self.wish(member, **changes), 1 << 20, Isolation.HIGH_WATERMARK)
         return [] if taken is None else taken.acquired
 
     def say(self, member: str, first: int, last: int, *causes: int) -> Exception | None:
