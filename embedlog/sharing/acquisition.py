@@ -116,7 +116,6 @@ class Acquisition:
             allowed = self._throttle.allowed(batch, run, has_some=bool(self.acquired or ranges))
             if allowed is not None:
                 highest = min(highest, lowest + allowed - 1)
-                self._is_over = self._throttle.is_spent
             if strict:
                 highest = min(highest, lowest + budget - 1)
             if highest < lowest:
@@ -129,10 +128,8 @@ class Acquisition:
             else:
                 parts.append((lowest, highest))
             if (strict and budget <= 0) or self._throttle.is_spent:
-                self._is_over = self._is_over or self._throttle.is_spent
                 break
-        if self._throttle.has_begun:
-            self._is_over = True
+        self._is_over = self._throttle.has_begun
         if ranges:
             lock = self._make_lock(batch)
             for run in taken:

@@ -7,8 +7,8 @@ from typing import Any
 from tests.sharing.memory_state import MemoryState
 
 
-def give_state(core: Any) -> MemoryState:
-    """Let a broker ask a share coordinator in memory; return that."""
-    state = MemoryState()
+def give_state(core: Any, state: MemoryState | None = None) -> MemoryState:
+    """Let a broker ask a share coordinator in memory, by default a new one; return that."""
+    state = MemoryState() if state is None else state
     core._on_demand.share_state = state
     return state

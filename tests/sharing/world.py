@@ -51,6 +51,11 @@ class World:
         if dotted:
             self.cluster.admin().alter_configs({embedlog.ConfigResource("group", GROUP): dotted})
 
+    @property
+    def broker_resource(self) -> embedlog.ConfigResource:
+        """The resource of the broker's settings."""
+        return embedlog.ConfigResource("broker", str(self.core.node_id))
+
     def load(self) -> SharePartition:
         """Make the share partition and load it."""
         self.share = SharePartition(GROUP, self.partition, self.context, lambda _: None)
