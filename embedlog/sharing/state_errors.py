@@ -18,11 +18,6 @@ _KEPT = (
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.OFFSET_NOT_AVAILABLE,
 )
-_TEXTS = {
-    ErrorCode.FENCED_STATE_EPOCH: (
-        "The coordinator rejected the request because the state epoch did not match."
-    ),
-}
 
 
 def ends_partition(error: BaseException) -> bool:
@@ -41,8 +36,7 @@ def member_error(error: BaseException, prefix: str = "") -> errors.KafkaError:
     """
     if not isinstance(error, errors.KafkaError):
         return errors.CoordinatorNotAvailable()
-    text = error.message or _TEXTS.get(error.code)
-    message = f"{prefix}{text}" if prefix and text else None
+    message = f"{prefix}{error.message}" if prefix and error.message else None
     if error.code in _FENCED:
         return errors.NotLeaderOrFollower(message)
     if error.code in _UNAVAILABLE:

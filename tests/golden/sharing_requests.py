@@ -9,7 +9,7 @@ from embedlog.common import uuid_to_text
 from tests.golden.batches import BASE_TIMESTAMP, simple
 from tests.golden.requests import Topic, is_written, produce
 from tests.golden.run import Run
-from wire.schemas import share_acknowledge, share_fetch
+from wire.schemas import delete_share_group_state, share_acknowledge, share_fetch
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.incremental_alter_configs import (
     AlterableConfig,
@@ -57,6 +57,15 @@ def read_state(group: str, topic: Topic, partition: int = 0) -> ReadShareGroupSt
     return ReadShareGroupStateRequest(
         group_id=group, topics=[ReadStateData(topic_id=topic[1], partitions=rows)]
     )
+
+
+def delete_state(
+    group: str, topic: Topic, partition: int = 0
+) -> delete_share_group_state.DeleteShareGroupStateRequest:
+    """DeleteShareGroupState of one partition."""
+    rows = [delete_share_group_state.PartitionData(partition=partition)]
+    data = delete_share_group_state.DeleteStateData(topic_id=topic[1], partitions=rows)
+    return delete_share_group_state.DeleteShareGroupStateRequest(group_id=group, topics=[data])
 
 
 def read_summary(group: str, topic: Topic, partition: int = 0) -> ReadShareGroupStateSummaryRequest:

@@ -12,6 +12,7 @@ from tests.sharing.memory_broker import give_state
 from tests.sharing.memory_state import MemoryState
 from wire.headers import decode_request_header
 from wire.registry import request_class
+from wire.schemas import delete_share_group_state as delete
 from wire.schemas import initialize_share_group_state as initialize
 from wire.schemas import read_share_group_state as read
 from wire.schemas import read_share_group_state_summary as summary
@@ -37,7 +38,8 @@ class LeaderLink(LoopbackLink):
 
     def send(self, payload: bytes) -> None:
         api_key, version, correlation_id, _, position = decode_request_header(memoryview(payload))
-        answer = {83: self._initialize, 84: self._read, 87: self._summary}.get(api_key)
+        answers = {83: self._initialize, 84: self._read, 86: self._delete, 87: self._summary}
+        answer = answers.get(api_key)
         if answer is None:
             super().send(payload)
             return
@@ -54,6 +56,13 @@ class LeaderLink(LoopbackLink):
         result = initialize.PartitionResult(partition=row.partition)
         results = [initialize.InitializeStateResult(topic_id=place[0], partitions=[result])]
         return initialize.InitializeShareGroupStateResponse(results=results)
+
+    def _delete(self, request: Any) -> Any:
+        ((topic, row),) = _rows(request)
+        self._state.states.pop((request.group_id, (topic.topic_id, row.partition)), None)
+        result = delete.PartitionResult(partition=row.partition)
+        results = [delete.DeleteStateResult(topic_id=topic.topic_id, partitions=[result])]
+        return delete.DeleteShareGroupStateResponse(results=results)
 
     def _read(self, request: Any) -> Any:
         ((topic, row),) = _rows(request)

@@ -11,6 +11,9 @@ from wire.error_codes import ErrorCode
 
 Place = tuple[bytes, int]
 
+NOT_INITIALIZED = "Write operation on uninitialized share partition not allowed."
+EPOCHS_DIFFER = "The coordinator rejected the request because the state epoch did not match."
+
 
 class MemoryShareState:
     """The stored state of one share partition."""
@@ -104,9 +107,11 @@ class MemoryState:
         batches: Sequence[StateBatch],
     ) -> Pending[None]:
         def answer() -> None:
+            if (group_id, place) not in self.states:
+                raise errors.InvalidRequest(NOT_INITIALIZED)
             found = self._find(group_id, place, leader_epoch)
             if state_epoch < found.state_epoch:
-                raise errors.FencedStateEpoch()
+                raise errors.FencedStateEpoch(EPOCHS_DIFFER)
             self.write_count += 1
             found.start_offset = max(found.start_offset, start_offset)
             found.complete_count = delivery_complete_count

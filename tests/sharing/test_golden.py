@@ -11,11 +11,16 @@ from tests.golden.brokers import BROKERS
 from tests.golden.compare import differences, title
 from tests.golden.differences import DIFFERENCES
 from tests.golden.run import BROKER_OF, SCENARIOS, Run
-from tests.golden.scenarios import sharing_acknowledgements, sharing_deliveries, sharing_sessions
+from tests.golden.scenarios import (
+    sharing_acknowledgements,
+    sharing_deliveries,
+    sharing_failures,
+    sharing_sessions,
+)
 from tests.golden.test_golden import recorded
 from tests.sharing.golden_target import SimulatedLeader
 
-MODULES = (sharing_acknowledgements, sharing_deliveries, sharing_sessions)
+MODULES = (sharing_acknowledgements, sharing_deliveries, sharing_failures, sharing_sessions)
 NAMES = sorted(
     name
     for name, function in SCENARIOS.items()
