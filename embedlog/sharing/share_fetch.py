@@ -110,6 +110,7 @@ class DelayedShareFetch(DelayedOperation):
         try:
             if not self._is_done:
                 self._acquire([each for each in self._places if self._size_of(each)])
+                self._is_done = True  # Ctrl-C may let this function run twice
         except BaseException as error:
             self.pending.fail(error)
             if isinstance(error, EmbedlogError):

@@ -132,7 +132,7 @@ class DeliveryWindow:
                 break
             kept = 0
             for run in batch.runs:
-                if not run.is_over or run.first > start:
+                if not run.is_over:
                     break
                 start = run.last + 1
                 kept += 1

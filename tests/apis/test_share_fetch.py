@@ -132,9 +132,9 @@ def test_the_member_of_a_broken_connection_acquires_nothing(client: Client, shar
         pytest.skip("the order of events is sure on a simulated connection only")
     gone = Share.__new__(Share)
     gone.__dict__.update(share.__dict__, client=client.another())
-    gone.fetch(0, "gone", max_wait_ms=LONG_MS, min_bytes=1)
-    gone.client.close()
     share.fill(b"a")
+    gone.fetch(0, "gone", max_wait_ms=LONG_MS, min_bytes=5000)
+    gone.client.close()
     assert share.acquired(share.fetch(0)) == [(0, 0, 1)]
 
 
@@ -164,3 +164,46 @@ def test_without_the_feature_all_sessions_and_locks_are_forgotten(
     answer = share.fetch(1).result()
     assert answer.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
     assert share.acquired(share.fetch(0, "two")) == [(0, 0, 1)]
+
+
+def test_of_two_waiting_fetches_the_second_goes_on_waiting(client: Client, share: Share) -> None:
+    if not client.simulates_time:
+        pytest.skip("over TCP it is not known whether a fetch waits")
+    first = share.fetch(0, "one", max_wait_ms=LONG_MS, min_bytes=1)
+    other = Share.__new__(Share)
+    other.__dict__.update(share.__dict__, client=client.another())
+    second = other.fetch(0, "two", max_wait_ms=LONG_MS, min_bytes=1)
+    share.fill(b"a")
+    assert first.done()
+    assert not second.done()
+    share.fill(b"b", b"c")
+    assert share.acquired(first) == [(0, 0, 1)]
+    assert other.acquired(second) == [(1, 2, 1)]
+
+
+def test_the_limits_hold_over_all_partitions_of_a_fetch(client: Client, share: Share) -> None:
+    name, topic_id = client.make_topic(3)
+    places = [((name, topic_id), number) for number in range(3)]
+    for number in range(3):
+        share.state.initialize(GROUP, (topic_id, number))
+        batch = build_batch([b"v" * 100] * 2, timestamps=1_700_000_000_000)
+        rows = [PartitionProduceData(index=number, records=batch)]
+        topic = TopicProduceData(name=name, partition_data=rows)
+        client.call(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), 9)
+
+    def counts(member: str, **limits: Any) -> list[int]:
+        """Open and close a session; return the number of records of each partition."""
+        request = fetch_request(GROUP, member, 0, *places, max_wait_ms=0, **limits)
+        response = client.call(request)
+        client.call(acknowledge_request(GROUP, member, -1, {}))
+        found = [p for t in response.responses for p in t.partitions]
+        found.sort(key=lambda partition: partition.partition_index)
+        return [
+            sum(r.last_offset - r.first_offset + 1 for r in partition.acquired_records)
+            for partition in found
+        ]
+
+    assert counts("one", max_records=3) == [2, 2, 0]
+    assert counts("two", max_records=3, share_acquire_mode=1) == [2, 1, 0]
+    assert counts("three", max_bytes=10) == [2, 0, 0]  # one batch, although it is larger
+    assert counts("four") == [1, 2, 2]  # the first came back three times: half of it at a time

@@ -116,3 +116,20 @@ def test_a_write_of_the_former_leader_is_fenced() -> None:
         (row,) = waiting.result().responses[0].partitions
         assert row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert row.current_leader.leader_id == old
+
+
+def test_a_leader_of_a_later_term_begins_with_the_stored_state() -> None:
+    two = Two()
+    with two.cluster:
+        two.fill(4)
+        old = two.partition.leader
+        open_ = fetch_request(GROUP, "one", 0, two.place)
+        assert acquired(two.ask(old, open_)) == [(0, 3, 1)]
+        two.partition.move_to(3 - old)
+        two.run_for(100)
+        two.partition.move_to(old)
+        two.run_for(100)
+        told = acknowledge_request(GROUP, "one", 1, {two.place: [(0, 3, [1])]})
+        (row,) = two.ask(old, told).responses[0].partitions
+        assert row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert acquired(two.ask(old, open_)) == [(0, 3, 1)]

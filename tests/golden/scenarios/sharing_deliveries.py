@@ -189,7 +189,8 @@ def share_fetch_waits(run: Run) -> None:
     one.begin_fetch("wait for many bytes", max_wait_ms=1500, min_bytes=500)
     fill(run, place[0], 1)
     run.waits("one record is not enough", on="a")
-    one.finish()
+    run.finish(on="a", keep=False)
+    one.fetch("drain", max_wait_ms=500, keep=False)  # Kafka's answer was with or without it
     two.open(place)
     one.begin_fetch("wait for the start to move", max_wait_ms=1000)
     one.finish()
