@@ -1,4 +1,4 @@
-"""Dead letters: which records get one, what it says, which topics are refused, what is repeated."""
+"""Dead letters: their records and headers, refused topics, and repeated attempts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random histories of one share partition: members, locks, failing writes, reloads, log starts.
 
-Never two owners of a record, none lost, counts never fall, at most as many deliveries as allowed,
-what is over stays over, and the start only moves forward.
+Never two owners of a record, none lost, counts never fall, at most as many deliveries as allowed.
+Terminal states stay, and the start only moves forward.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Acknowledgements of share groups: each check, its code and its message, and what is stored."""
+"""Acknowledgements of share groups: each check with code and message, and the stored state."""
 
 from __future__ import annotations
 
