@@ -100,7 +100,13 @@ class LetterRecords:
             return self._copied[offset]
         self._copied = {}
         try:
-            read = log_read.read(self._partition, offset, COPY_SIZE_MAX, Isolation.HIGH_WATERMARK)
+            read = log_read.read(
+                self._partition,
+                offset,
+                COPY_SIZE_MAX,
+                Isolation.HIGH_WATERMARK,
+                last_wanted=offset,
+            )
             if read is None or read.ends[0] > COPY_SIZE_MAX:
                 return _NOTHING
             first = next(iter_batches(read.records))

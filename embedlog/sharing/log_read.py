@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from embedlog.sharing.acquisition import Acquired, Extent
     from embedlog.sharing.window import DeliveryWindow
 
+_NOTHING = memoryview(b"")
+
 
 class ShareRead:
     """Batches of a log: `extents` are their offsets, `ends` their ends in `records`."""
@@ -46,49 +48,76 @@ def next_offset(window: DeliveryWindow, partition: Partition) -> int:
     return window.next_fetch_offset()
 
 
-def read(
-    partition: Partition, offset: int, max_bytes: int, isolation: int, *, min_one: bool = True
-) -> ShareRead | None:
-    """Return whole batches from `offset` on; None if there are none within `max_bytes`.
-
-    With `min_one` the first batch is returned even if it is larger.
+def readable_size(partition: Partition, offset: int, max_bytes: int, isolation: int) -> int:
+    """Return the size of the batches that a read would return.
 
     Raises:
         CorruptMessage: the log is damaged at the offset.
     """
-    log = partition.log
-    end_offset = partition.end_offset(isolation)
-    if offset >= end_offset:
+    return len(_records(partition, offset, max_bytes, isolation, min_one=True)[0])
+
+
+def read(
+    partition: Partition,
+    offset: int,
+    max_bytes: int,
+    isolation: int,
+    *,
+    last_wanted: int,
+    min_one: bool = True,
+) -> ShareRead | None:
+    """Return whole batches from `offset` on; None if there are none within `max_bytes`.
+
+    The last batch is the one at `last_wanted` or an earlier one. With `min_one` the first batch is
+    returned even if it is larger.
+
+    Raises:
+        CorruptMessage: the log is damaged at the offset.
+    """
+    records, next_offset = _records(partition, offset, max_bytes, isolation, min_one=min_one)
+    if not records:
         return None
-    try:
-        found = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
-    except errors.OffsetOutOfRange:
-        return None  # the log start has just moved
-    except errors.CorruptRecord as error:
-        raise errors.CorruptMessage(str(error)) from error
-    if not found.records:
-        return None
-    made = ShareRead(found.records)
+    made = ShareRead(records)
     transactional: list[tuple[int, Extent]] = []
     position = 0
-    for batch in iter_batches(found.records):
+    for batch in iter_batches(records):
         position += len(batch.buffer)
         extent = (batch.base_offset, batch.last_offset)
         made.extents.append(extent)
         made.ends.append(position)
         if batch.attributes & TRANSACTIONAL_BIT and not batch.attributes & CONTROL_BIT:
             transactional.append((batch.producer_id, extent))
+        if batch.last_offset >= last_wanted:
+            break  # the rest of the view may have thousands of batches
     if transactional and isolation == Isolation.LAST_STABLE:
-        gone = log.transactions.aborted(offset, found.next_offset)
+        gone: dict[int, list[Extent]] = {}
+        for each in partition.log.transactions.aborted(offset, next_offset):
+            extents = gone.setdefault(each.producer_id, [])
+            extents.append((each.first_offset, each.last_offset))
         made.aborted = [
             (base, last)
             for producer_id, (base, last) in transactional
-            if any(
-                each.producer_id == producer_id and each.first_offset <= base < each.last_offset
-                for each in gone
-            )
+            if any(first <= base < marker for first, marker in gone.get(producer_id, ()))
         ]
     return made
+
+
+def _records(
+    partition: Partition, offset: int, max_bytes: int, isolation: int, *, min_one: bool
+) -> tuple[memoryview, int]:
+    """Return a view of whole batches, perhaps none, and the offset behind them."""
+    end_offset = partition.end_offset(isolation)
+    if offset >= end_offset:
+        return _NOTHING, offset
+    try:
+        found = partition.log.reader.read(
+            offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one
+        )
+    except errors.OffsetOutOfRange:
+        return _NOTHING, offset  # the log start has just moved
+    except errors.CorruptRecord as error:
+        raise errors.CorruptMessage(str(error)) from error
+    return found.records, found.next_offset
 
 
 def without(acquired: list[Acquired], first: int, last: int) -> list[Acquired]:

@@ -162,8 +162,7 @@ class SharePartition:
             offset = log_read.next_offset(self.window, self.partition)
             if not countable(self.window, wish):
                 return 0
-            read = log_read.read(self.partition, offset, max_bytes, isolation)
-            return 0 if read is None else len(read.records)
+            return log_read.readable_size(self.partition, offset, max_bytes, isolation)
 
     def acquire(
         self, wish: Wish, max_bytes: int, isolation: int, *, min_one: bool = True
@@ -182,7 +181,15 @@ class SharePartition:
                 offset = log_read.next_offset(self.window, self.partition)
                 if not countable(self.window, wish):
                     return None
-                read = log_read.read(self.partition, offset, max_bytes, isolation, min_one=min_one)
+                last = max(offset, self.window.end_offset + 1) + wish.record_count_max - 1
+                read = log_read.read(
+                    self.partition,
+                    offset,
+                    max_bytes,
+                    isolation,
+                    last_wanted=last,
+                    min_one=min_one,
+                )
                 if read is None:
                     return None
                 acquired = self._acquire(wish, offset, read)
