@@ -82,23 +82,27 @@ class DelayedShareFetch(DelayedOperation):
         return keys
 
     def try_complete(self) -> bool:
-        """Acquire and complete if `min_bytes` can be read, or a partition has an error."""
+        """Acquire and complete if `min_bytes` can be read, or waiting is pointless.
+
+        Waiting is pointless if a partition has an error, or its share partition has ended.
+        """
         if self._is_abandoned:
             return False
         readable: list[FetchPlace] = []
         size = 0
-        has_error = False
+        must_answer = False
         for place in self._places:
             if place.error is None:
                 found = self._size_of(place)
                 size += found
                 if found:
                     readable.append(place)
-            has_error = has_error or place.error is not None
-        if not has_error and size < self._params.min_bytes:
+            is_over = place.share is not None and place.share.is_over
+            must_answer = must_answer or is_over or place.error is not None
+        if not must_answer and size < self._params.min_bytes:
             return False
         is_any = self._acquire(readable)
-        if not is_any and not has_error:
+        if not is_any and not must_answer:
             return False  # another fetch was faster
         self._is_done = True
         return self.complete_held()

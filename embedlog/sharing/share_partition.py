@@ -137,6 +137,11 @@ class SharePartition:
         """Whether the stored state has not come yet."""
         return self.life == INITIALIZING
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the next fetch of the partition has to load it again."""
+        return self.life == FENCED
+
     def check_leader(self) -> None:
         """Raise unless this broker still leads the partition in the epoch of this object.
 
@@ -204,8 +209,6 @@ class SharePartition:
             assert self.failure is not None, self
             raise self.failure
         self.check_leader()
-        if self.life == FENCED:
-            raise errors.NotLeaderOrFollower()
         return self.life == ACTIVE
 
     def _acquire(self, wish: Wish, offset: int, read: log_read.ShareRead) -> list[Acquired]:

@@ -207,3 +207,18 @@ def test_the_limits_hold_over_all_partitions_of_a_fetch(client: Client, share: S
     assert counts("two", max_records=3, share_acquire_mode=1) == [2, 1, 0]
     assert counts("three", max_bytes=10) == [2, 0, 0]  # one batch, although it is larger
     assert counts("four") == [1, 2, 2]  # the first came back three times: half of it at a time
+
+
+def test_a_waiting_fetch_ends_with_its_share_partition(client: Client, share: Share) -> None:
+    if not client.simulates_time:
+        pytest.skip("over TCP it is not known whether a fetch waits")
+    share.fetch(0).result()
+    answer = share.fetch(1, max_wait_ms=LONG_MS, min_bytes=1)
+    assert not answer.done()
+    loaded = client.broker.sharing.find(GROUP, (share.topic[1], 0))
+    assert loaded is not None
+    loaded.fence()
+    assert answer.done()
+    assert share.acquired(answer) == []
+    share.fill(b"a")
+    assert share.acquired(share.fetch(2)) == [(0, 0, 1)]
