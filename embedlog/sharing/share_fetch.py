@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedlog.errors import EmbedlogError, KafkaError
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.runtime.pending import Pending
+from embedlog.sharing.share_partition import FENCED, INITIALIZING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class FetchPlace:
     @property
     def is_loading(self) -> bool:
         """Whether the state of the partition has not come yet; then the answer leaves it out."""
-        return self.error is None and self.share is not None and self.share.is_loading
+        return self.error is None and self.share is not None and self.share.life == INITIALIZING
 
 
 class ShareFetchParams:
@@ -97,7 +98,7 @@ class DelayedShareFetch(DelayedOperation):
                 size += found
                 if found:
                     readable.append(place)
-            is_over = place.share is not None and place.share.is_over
+            is_over = place.share is not None and place.share.life == FENCED
             must_answer = must_answer or is_over or place.error is not None
         if not must_answer and size < self._params.min_bytes:
             return False

@@ -132,16 +132,6 @@ class SharePartition:
         self._removed(self)
         self._context.wake(self.key)
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether the stored state has not come yet."""
-        return self.life == INITIALIZING
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the next fetch of the partition has to load it again."""
-        return self.life == FENCED
-
     def check_leader(self) -> None:
         """Raise unless this broker still leads the partition in the epoch of this object.
 
