@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from embedlog.sharing.acquisition import Acquired, Wish
     from embedlog.sharing.in_flight import InFlightBatch
     from embedlog.sharing.sharing_context import SharingContext
-    from embedlog.sharing.state_port import Place, StateBatch, StoredState
+    from embedlog.sharing.state_port import Place, ShareState, StateBatch
 
 INITIALIZING: Final = "initializing"
 ACTIVE: Final = "active"
@@ -92,7 +92,7 @@ class SharePartition:
         pending = self._context.state.read(self.group_id, self.place, self.leader_epoch)
         pending.add_callback(self._read)
 
-    def _read(self, done: Pending[StoredState]) -> None:
+    def _read(self, done: Pending[ShareState]) -> None:
         error = done.error()
         with self._lock:
             if self.life != INITIALIZING:
@@ -112,7 +112,7 @@ class SharePartition:
             self._bury(unburied)
         self._context.wake(self.key)
 
-    def _begin(self, state: StoredState) -> None:
+    def _begin(self, state: ShareState) -> None:
         start = state.start_offset
         if start < 0:
             reset = self._context.settings(self.group_id).offset_reset

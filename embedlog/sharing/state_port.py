@@ -24,39 +24,18 @@ class StateBatch(Value):
     delivery_count: int
 
 
-class StoredBatch(Protocol):
-    """A `StateBatch` as a state client returns it."""
-
-    @property
-    def first_offset(self) -> int: ...
-
-    @property
-    def last_offset(self) -> int: ...
-
-    @property
-    def delivery_state(self) -> int: ...
-
-    @property
-    def delivery_count(self) -> int: ...
-
-
-class StoredState(Protocol):
+class ShareState(Value):
     """The stored state of a share partition; a start offset of -1 is undecided."""
 
-    @property
-    def state_epoch(self) -> int: ...
-
-    @property
-    def start_offset(self) -> int: ...
-
-    @property
-    def batches(self) -> Sequence[StoredBatch]: ...
+    state_epoch: int
+    start_offset: int
+    batches: list[StateBatch]
 
 
 class StatePort(Protocol):
     """Reads and writes the stored states. No call waits; a pending fails with a `KafkaError`."""
 
-    def read(self, group_id: str, place: Place, leader_epoch: int) -> Pending[StoredState]:
+    def read(self, group_id: str, place: Place, leader_epoch: int) -> Pending[ShareState]:
         """Return the state of a share partition; later calls of older leaders are fenced."""
 
     def write(

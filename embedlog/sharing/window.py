@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from embedlog.sharing.state_port import StoredBatch
+    from embedlog.sharing.state_port import StateBatch
 
 
 def _first_of(batch: InFlightBatch) -> int:
@@ -30,7 +30,7 @@ def _first_of(batch: InFlightBatch) -> int:
 class DeliveryWindow:
     """The records in flight. Requires for every call: the share partition's lock."""
 
-    def __init__(self, start_offset: int, stored: Iterable[StoredBatch] = ()) -> None:
+    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
         self.start_offset = start_offset
         self.batches: list[InFlightBatch] = []
         """By offset, without overlaps."""

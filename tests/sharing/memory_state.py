@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from embedlog import errors
 from embedlog.runtime.pending import Pending
-from embedlog.sharing.state_port import StateBatch, StoredState
+from embedlog.sharing.state_port import ShareState, StateBatch
 from wire.error_codes import ErrorCode
 
 Place = tuple[bytes, int]
@@ -85,13 +85,11 @@ class MemoryState:
         for call in waiting:
             call()
 
-    def read(self, group_id: str, place: Place, leader_epoch: int) -> Pending[StoredState]:
-        def answer() -> StoredState:
+    def read(self, group_id: str, place: Place, leader_epoch: int) -> Pending[ShareState]:
+        def answer() -> ShareState:
             found = self._find(group_id, place, leader_epoch)
             found.leader_epoch = leader_epoch
-            copy = MemoryShareState(found.state_epoch, found.start_offset)
-            copy.offsets = dict(found.offsets)
-            return copy
+            return ShareState(found.state_epoch, found.start_offset, found.batches)
 
         return self._later(answer)
 
