@@ -8,8 +8,11 @@ from typing import Any
 import wire
 from embedlog.cluster.cluster import Cluster
 from tests.golden.simulated import LoopbackLink, Simulated
+from tests.golden.three_brokers.clusters import Kind
+from tests.golden.three_brokers.simulated import SimulatedCluster
 from tests.sharing.memory_broker import give_state
 from tests.sharing.memory_state import MemoryState
+from tests.support.kafka_cluster import BROKERS
 from wire.headers import decode_request_header
 from wire.registry import request_class
 from wire.schemas import delete_share_group_state as delete
@@ -29,11 +32,28 @@ class SimulatedLeader(Simulated):
         return LeaderLink(self._cluster, self.state)
 
 
+class SimulatedLeaders(SimulatedCluster):
+    """The same with three brokers and one share coordinator."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.state = MemoryState()
+        for node_id in BROKERS:
+            give_state(self._cluster.broker(node_id).core, self.state)
+
+    def link(self, node_id: int) -> LoopbackLink:
+        return LeaderLink(self._cluster, self.state, node_id)
+
+    def start(self, node_id: int) -> None:
+        super().start(node_id)
+        give_state(self._cluster.broker(node_id).core, self.state)
+
+
 class LeaderLink(LoopbackLink):
     """A connection of such a broker."""
 
-    def __init__(self, cluster: Cluster, state: MemoryState) -> None:
-        super().__init__(cluster)
+    def __init__(self, cluster: Cluster, state: MemoryState, node_id: int | None = None) -> None:
+        super().__init__(cluster, node_id)
         self._state = state
 
     def send(self, payload: bytes) -> None:

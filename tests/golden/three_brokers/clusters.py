@@ -17,6 +17,7 @@ _SETTINGS = {
     # Three partitions, each with another leader, are created with a manual assignment.
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
     # Brokers compute an assignment inside the heartbeat that needs it, or some time later.
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
