@@ -148,25 +148,36 @@ class _Burial:
         self._pause_ms = FIRST_PAUSE_MS
 
     def go_on(self) -> None:
-        """Take the next step; errors end the burial."""
+        """Send requests until an answer has to be waited for, or the burial is over."""
+        while (pending := self._next_request()) is not None:
+            if not pending.done():
+                pending.add_callback(self._answered)
+                return
+            if not self._take(pending.result()):
+                return
+
+    def _answered(self, done: Pending[int]) -> None:
+        if self._take(done.result()):
+            self.go_on()
+
+    def _next_request(self) -> Pending[int] | None:
+        """Send the next request; its answer is an error code. None if the burial is over."""
         letters, name = self._letters, self._settings.dead_letter_topic
         try:
             topic = letters.topic_of(self._settings)
             if topic is None:
-                letters.create(name).add_callback(self._created)
-                return
+                return letters.create(name)
             if self._batch is None:
                 self._batch = self._records.next_batch(
                     letters.context.wall_ms(), size_max=self._size_max(name)
                 )
         except errors.EmbedlogError as error:
             self._give_up(str(error))
-            return
+            return None
         if self._batch is None:
             self.done.complete(None)
-            return
-        index = self._index % len(topic.partitions)
-        letters.produce(topic, index, self._batch).add_callback(self._produced)
+            return None
+        return letters.produce(topic, self._index % len(topic.partitions), self._batch)
 
     def _size_max(self, name: str) -> int:
         context = self._letters.context
@@ -175,24 +186,18 @@ class _Burial:
         assert isinstance(size, int), size
         return size
 
-    def _created(self, done: Pending[int]) -> None:
-        code = done.result()
-        if code in (ErrorCode.NONE, *_RETRIED):
-            self._try_again(f"creating the topic: {errors.error_name(code)}")
-        else:
-            self._give_up(f"creating the topic: {errors.error_name(code)}")
-
-    def _produced(self, done: Pending[int]) -> None:
-        code = done.result()
-        if code == ErrorCode.NONE:
+    def _take(self, code: int) -> bool:
+        """Take the answer to the last request; return whether to go on at once."""
+        if code == ErrorCode.NONE and self._batch is not None:
             self._batch = None
             self._attempt_count = 0
             self._pause_ms = FIRST_PAUSE_MS
-            self.go_on()
-        elif code in _RETRIED:
+            return True
+        if code in (ErrorCode.NONE, *_RETRIED):  # a new topic is known a moment later
             self._try_again(errors.error_name(code))
         else:
             self._give_up(errors.error_name(code))
+        return False
 
     def _try_again(self, reason: str) -> None:
         self._attempt_count += 1

@@ -68,8 +68,12 @@ class LetterRecords:
             offset, count = self._ahead
             key, value = self._copy(offset) if self._copies else _NOTHING
             told = self._headers(offset, count)
-            added = _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
+            added = _RECORD_OVERHEAD
             added += sum(len(name) + len(text) + _HEADER_OVERHEAD for name, text in told)
+            copied = len(key or b"") + len(value or b"")
+            if _BATCH_OVERHEAD + added + copied > size_max:
+                key, value, copied = None, None, 0  # the topic cannot take the copy
+            added += copied
             if values and size + added > size_max:
                 break
             size += added

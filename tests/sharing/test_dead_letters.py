@@ -203,6 +203,29 @@ def test_copies_of_records_and_batches_within_the_limit_of_the_topic() -> None:
     world.close()
 
 
+def test_a_record_that_the_topic_cannot_take_gets_a_letter_without_a_copy() -> None:
+    world, _ = make_world(errors_deadletterqueue_copy_record_enable="true")
+    world.cluster.create_topic(DEAD, config={**ENABLED, "max.message.bytes": "1000"})
+    batch = build_batch([b"small", b"x" * 900], timestamps=1_700_000_000_000)
+    world.core.replica_manager.append(world.partition, batch, acks=-1)
+    world.acquire()
+    assert world.say("one", 0, 1, Cause.REJECT) is None
+    assert [letter.value for letter in letters_in(world)] == [b"small", None]
+    assert world.stored() == [(0, 1, ARCHIVED, 1)]
+    world.close()
+
+
+def test_many_letters_are_written_one_batch_after_the_other() -> None:
+    world, letters = make_world()
+    world.cluster.create_topic(DEAD, config={**ENABLED, "max.message.bytes": "400"})
+    world.fill(1500)
+    world.acquire()
+    assert world.say("one", 0, 1499, Cause.REJECT) is None
+    assert letters.asked == ["ProduceRequest"] * 1500
+    assert world.stored() == [(0, 1499, ARCHIVED, 1)]
+    world.close()
+
+
 def test_the_level_before_dead_letters_archives_at_once(both: tuple[World, Letters]) -> None:
     world, letters = both
     world.core.controller.update_features([("share.version", 1, 2)])
