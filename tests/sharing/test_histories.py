@@ -168,9 +168,11 @@ class Deliveries(RuleBasedStateMachine):
         self.world.share.fence()
         self.world.load()
         self.owners, self.moving = {}, set()
-        stored = self.world.state.states[GROUP, self.world.place].offsets
+        state = self.world.state.states[GROUP, self.world.place]
+        stored = state.offsets
         self.counts = {offset: count for offset, (count, _) in stored.items()}
-        self.over = {offset for offset, (_, state) in stored.items() if state in (2, 4)}
+        self.over = {offset for offset, (_, kind) in stored.items() if kind in (2, 4)}
+        self.over.update(range(state.start_offset))
         self.start_seen = 0
 
     @rule(step=st.integers(1, 10))
