@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
+    from embedlog.sharing.sharing import Sharing
     from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.degradation import Degradation
     from wire.schema import R, Request
@@ -239,6 +240,18 @@ class Broker:
         )
         return self._on_demand.make_share_state(routes)
 
+    @property
+    def sharing(self) -> Sharing:
+        """The share groups' partitions that this broker leads, made for the first request."""
+        made = self._on_demand.sharing
+        if made is None:
+            from embedlog.broker.letter_routes import letter_routes
+
+            ask = letter_routes(self.node_id, self.peers, self.handle)
+            made = self._on_demand.make_sharing(self.share_state, ask)
+            self.parked.when_closed = made.connection_closed
+        return made
+
     def create_later(self, names: list[str], create: Callable[[list[str]], None]) -> None:
         """Call `create` with these names soon: see `AutomaticTopics`."""
         self._on_demand.make_automatic_topics(create).ask(names)
@@ -271,6 +284,8 @@ class Broker:
             or SHARE_STATE_TOPIC in delta.image.topics_by_name
         ):
             self.share_coordinator.on_metadata(delta)
+        if self._on_demand.sharing is not None:
+            self._on_demand.sharing.on_metadata(delta)
         if self.runtime.watchers:
             for changed in list(self.runtime.watchers):
                 changed()

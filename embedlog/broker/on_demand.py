@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from embedlog.sharing.dead_letters import Ask
+    from embedlog.sharing.sharing import Sharing
+    from embedlog.sharing.state_port import StatePort
     from embedlog.storage.data_directories import DataDirectories
 
 _TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
@@ -60,6 +63,7 @@ class OnDemandParts:
         self.transaction_coordinator: TransactionCoordinator | None = None
         self.share_coordinator: ShareCoordinator | None = None
         self.share_state: ShareStateClient | None = None
+        self.sharing: Sharing | None = None
         self.automatic_topics: AutomaticTopics | None = None
 
     def make_automatic_topics(self, create: Callable[[list[str]], None]) -> AutomaticTopics:
@@ -128,6 +132,25 @@ class OnDemandParts:
                 self.share_state = ShareStateClient(self._runtime, routes)
             return self.share_state
 
+    def make_sharing(self, state: StatePort, ask: Ask) -> Sharing:
+        """Make the leader's part of share groups. `ask` sends a request to a broker."""
+        from embedlog.sharing.dead_letters import DeadLetters
+        from embedlog.sharing.sharing import Sharing
+        from embedlog.sharing.sharing_context import SharingContext
+
+        with self._lock:
+            if self.sharing is None:
+                context = SharingContext(
+                    self._runtime,
+                    self._config,
+                    self._replica_manager,
+                    metadata=self._metadata,
+                    state=state,
+                )
+                context.bury = DeadLetters(context, ask).bury
+                self.sharing = Sharing(context)
+            return self.sharing
+
     def open_coordinators(self, image: MetadataImage, *, is_opening: bool) -> None:
         """Load the shards of the partitions that this broker leads.
 
@@ -155,6 +178,8 @@ class OnDemandParts:
     def close(self) -> None:
         if self.automatic_topics is not None:
             self.automatic_topics.close()
+        if self.sharing is not None:
+            self.sharing.close()
         if self.group_coordinator is not None:
             self.group_coordinator.close()
         if self.transaction_coordinator is not None:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.runtime import Runtime
+    from embedlog.sharing.share_fetch import DelayedShareFetch
     from wire.net.connection import Connection
+
+    Parked: TypeAlias = DelayedFetch | DelayedShareFetch
 
 
 class ParkedFetches:
@@ -16,9 +22,11 @@ class ParkedFetches:
         self._runtime = runtime
         self.opened_ms: dict[Connection, int] = {}
         """Open connection -> the wall time of its opening."""
-        self._parked: dict[Connection, DelayedFetch] = {}
+        self._parked: dict[Connection, Parked] = {}
+        self.when_closed: Callable[[Connection], None] | None = None
+        """Called with each closed connection, after its fetch was abandoned."""
 
-    def park(self, connection: Connection, operation: DelayedFetch) -> None:
+    def park(self, connection: Connection, operation: Parked) -> None:
         self._parked[connection] = operation
         if operation.is_completed:
             self.unpark(connection)
@@ -37,6 +45,8 @@ class ParkedFetches:
         operation = self._parked.pop(connection, None)
         if operation is not None:
             operation.abandon()
+        if self.when_closed is not None:
+            self.when_closed(connection)
 
     def _changed(self) -> None:
         for changed in list(self._runtime.watchers):

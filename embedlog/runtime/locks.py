@@ -70,6 +70,10 @@ class Rank:
     """Guards one fetch session's partitions. Under it: the cache of sessions."""
     FETCH_SESSIONS = 24
     """Guards the cache of fetch sessions. A leaf."""
+    SHARE_SESSIONS = 25
+    """Guards the share sessions, and the table of share partitions. A leaf."""
+    SHARE_PARTITION = 26
+    """Guards the deliveries of a partition to a share group. Under it: the timer of their locks."""
     PRODUCER_IDS = 30
     """Guards the block of unused producer ids. Under it: the controller, which gives out the next
     block."""

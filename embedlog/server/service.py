@@ -290,9 +290,9 @@ class BrokerService:
         if api_key == _API_VERSIONS:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
-        if api_key in (_PRODUCE, ApiKey.FETCH):
+        if api_key in (_PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH):
             # No check of the size: a Produce answer is as long as its request, and fetch.max.bytes
-            # limits a Fetch answer, except for a first batch that is larger (KIP-74).
+            # limits the answer of a fetch, except for a first batch that is larger (KIP-74).
             return self._respond(context.correlation_id, api_key, context.api_version, answer)
         return self._encode_within(context, request, answer)
 

@@ -65,6 +65,17 @@ BROKERS: dict[str, dict[str, str]] = {
         "share.coordinator.cold.partition.snapshot.interval.ms": "3000",
         "share.coordinator.state.topic.prune.interval.ms": "1000",
     },
+    "sharing": {
+        **_AT_ONCE,
+        "group.share.min.record.lock.duration.ms": "1000",
+        "errors.deadletterqueue.auto.create.topics.enable": "true",
+        "share.coordinator.state.topic.num.partitions": "2",
+    },
+    "few share sessions": {
+        **_AT_ONCE,
+        "group.share.max.size": "2",
+        "group.share.max.share.sessions": "2",
+    },
     "as shipped": {},
     "untouched": {},
 }

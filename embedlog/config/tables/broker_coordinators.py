@@ -18,9 +18,9 @@ embedlog.max.transactional.ids int 100000 >=1 internal
     Transactional ids that a broker coordinates, about 1 KiB each. InitProducerId of another is
     POLICY_VIOLATION. Existing ids always stay.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
-    Create missing dead letter topics of share groups. Accepted, not used.
+    Create missing dead letter topics of share groups.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
-    Required prefix of the names of dead letter topics. Accepted, not used.
+    Required prefix of the names of dead letter topics.
 group.consumer.assignment.interval.ms int 1000 >=0 cluster-wide
     Default of the group setting consumer.assignment.interval.ms.
 group.consumer.assignor.offload.enable boolean true - internal
@@ -77,7 +77,7 @@ group.share.assignor.offload.enable boolean true - internal
 group.share.assignors list simple - read-only
     Assignors of share groups. Accepted, not used.
 group.share.delivery.count.limit int 5 2..10 read-only
-    Default of the group setting share.delivery.count.limit. Accepted, not used.
+    Default of the group setting share.delivery.count.limit.
 group.share.dlq.manager.class.name string \
 org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager - internal
     Java class that writes dead letters. Accepted, not used.
@@ -88,38 +88,38 @@ group.share.initialize.retry.interval.ms int 30000 >=1 internal
 group.share.max.assignment.interval.ms int 15000 >=0 read-only
     Upper bound of share.assignment.interval.ms. Accepted, not used.
 group.share.max.delivery.count.limit int 10 5..25 read-only
-    Upper bound of share.delivery.count.limit. Accepted, not used.
+    Upper bound of share.delivery.count.limit.
 group.share.max.heartbeat.interval.ms int 15000 >=1 read-only
     Upper bound of share.heartbeat.interval.ms. Accepted, not used.
 group.share.max.partition.max.record.locks int 4000 2000..10000 read-only
-    Upper bound of share.partition.max.record.locks. Accepted, not used.
+    Upper bound of share.partition.max.record.locks.
 group.share.max.record.lock.duration.ms int 60000 30000..3600000 read-only
-    Upper bound of share.record.lock.duration.ms. Accepted, not used.
+    Upper bound of share.record.lock.duration.ms.
 group.share.max.session.timeout.ms int 60000 >=1 read-only
     Upper bound of share.session.timeout.ms. Accepted, not used.
 group.share.max.share.sessions int 2000 >=1 read-only
-    Share sessions that a broker keeps. Accepted, not used.
+    Share sessions that a broker keeps: one for each member that fetches from it.
 group.share.max.size int 200 1..1000 read-only
     Members that a share group may have. Accepted, not used.
 group.share.min.assignment.interval.ms int 0 >=0 read-only
     Lower bound of share.assignment.interval.ms. Accepted, not used.
 group.share.min.delivery.count.limit int 2 2..5 read-only
-    Lower bound of share.delivery.count.limit. Accepted, not used.
+    Lower bound of share.delivery.count.limit.
 group.share.min.heartbeat.interval.ms int 5000 >=1 read-only
     Lower bound of share.heartbeat.interval.ms. Accepted, not used.
 group.share.min.partition.max.record.locks int 100 100..2000 read-only
-    Lower bound of share.partition.max.record.locks. Accepted, not used.
+    Lower bound of share.partition.max.record.locks.
 group.share.min.record.lock.duration.ms int 15000 1000..30000 read-only
-    Lower bound of share.record.lock.duration.ms. Accepted, not used.
+    Lower bound of share.record.lock.duration.ms.
 group.share.min.session.timeout.ms int 45000 >=1 read-only
     Lower bound of share.session.timeout.ms. Accepted, not used.
 group.share.partition.max.record.locks int 2000 100..10000 read-only
-    Default of the group setting share.partition.max.record.locks. Accepted, not used.
+    Default of the group setting share.partition.max.record.locks.
 group.share.persister.class.name string \
 org.apache.kafka.server.share.persister.DefaultStatePersister - internal
     Java class that stores share state. Accepted, not used.
 group.share.record.lock.duration.ms int 30000 1000..3600000 read-only
-    Default of the group setting share.record.lock.duration.ms. Accepted, not used.
+    Default of the group setting share.record.lock.duration.ms.
 group.share.session.timeout.ms int 45000 >=1 read-only
     Default of the group setting share.session.timeout.ms. Accepted, not used.
 group.streams.acceptable.recovery.lag long 10000 >=0 internal
@@ -214,7 +214,8 @@ share.coordinator.threads int 1 >=1 read-only
 share.coordinator.write.timeout.ms int 5000 >=1 read-only
     Longest wait for share state to be stored.
 share.fetch.purgatory.purge.interval.requests int 1000 - read-only
-    Finished share fetches that may stay in the purgatory. Accepted, not used.
+    Finished share fetches that may stay in the purgatory. Accepted, not used: they wait with other
+    fetches.
 transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1 read-only
     How often timed-out transactions are looked for.
 transaction.max.timeout.ms int 900000 >=1 read-only

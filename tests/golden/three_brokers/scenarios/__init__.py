@@ -12,6 +12,7 @@ from tests.golden.three_brokers.scenarios import (
     reassignments,
     registrations,
     share_coordinators,
+    share_leaders,
     waiting,
     wrong_broker,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "reassignments",
     "registrations",
     "share_coordinators",
+    "share_leaders",
     "waiting",
     "wrong_broker",
 ]
