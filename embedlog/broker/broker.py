@@ -196,6 +196,11 @@ class Broker:
         return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
 
     @property
+    def serves_share_groups(self) -> bool:
+        """Whether the feature of share groups is on (KIP-932)."""
+        return self.image.feature_level(features.SHARE) > 0
+
+    @property
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made for the first fetch."""
         made = self._on_demand.fetch_sessions

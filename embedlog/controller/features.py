@@ -21,6 +21,7 @@ UNSAFE_DOWNGRADE: Final = 3
 ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 GROUP: Final = "group.version"
 METADATA: Final = "metadata.version"
+SHARE: Final = "share.version"
 TRANSACTION: Final = "transaction.version"
 
 SUPPORTED: dict[str, tuple[int, int]] = {
@@ -28,15 +29,17 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     "kraft.version": (0, 1),
     METADATA: (7, 33),
     TRANSACTION: (0, 2),
+    SHARE: (0, 2),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-"""Name -> (lowest, highest level), as in Kafka 4.4. Kafka also has share.version and
-streams.version, whose groups are not served here."""
+"""Name -> (lowest, highest level), as in Kafka 4.4. Kafka also has streams.version, whose
+groups are not served here."""
 
 FIRST_LEVELS: dict[str, int] = {
     GROUP: 1,
     METADATA: 33,
     TRANSACTION: 2,
+    SHARE: 2,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
 """The levels of a log without feature records. Never change a level here: write feature records
