@@ -38,8 +38,23 @@ if TYPE_CHECKING:
 
 _log = Logger("broker")
 
+_EARLY_ACCESS = frozenset(
+    {
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+    }
+)
+"""APIs whose version 0 was an early access, which Kafka has removed."""
+
+
+def _served(api_key: int, declared: tuple[int, int]) -> tuple[int, int]:
+    return max(declared[0], api_key in _EARLY_ACCESS), declared[1]
+
+
 VERSIONS: dict[int, tuple[int, int]] = {
-    api_key: stable_versions(api_key)
+    api_key: _served(api_key, stable_versions(api_key))
     for api_key in (
         ApiKey.PRODUCE,
         ApiKey.FETCH,
@@ -97,7 +112,7 @@ VERSIONS: dict[int, tuple[int, int]] = {
 exactly these."""
 
 UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
-    api_key: valid_versions(api_key) for api_key in VERSIONS
+    api_key: _served(api_key, valid_versions(api_key)) for api_key in VERSIONS
 }
 """Like VERSIONS, but with unstable versions, for `unstable.api.versions.enable`."""
 

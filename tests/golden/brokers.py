@@ -15,6 +15,12 @@ _AT_ONCE = {
     "group.consumer.assignor.offload.enable": "false",
 }
 
+_SHARE_AT_ONCE = {
+    **_AT_ONCE,
+    "group.share.assignment.interval.ms": "0",
+    "group.share.assignor.offload.enable": "false",
+}
+
 BROKERS: dict[str, dict[str, str]] = {
     PLAIN: {},
     "groups": _AT_ONCE,
@@ -52,6 +58,16 @@ BROKERS: dict[str, dict[str, str]] = {
         "transaction.two.phase.commit.enable": "true",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     },
+    "share groups": _SHARE_AT_ONCE,
+    "small share groups": {**_SHARE_AT_ONCE, "group.share.max.size": "2"},
+    "impatient share groups": {
+        **_SHARE_AT_ONCE,
+        "group.share.min.session.timeout.ms": "1000",
+        "group.share.session.timeout.ms": "3000",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.heartbeat.interval.ms": "500",
+    },
+    "share groups as shipped": {"group.share.assignor.offload.enable": "false"},
     "as shipped": {},
     "untouched": {},
 }

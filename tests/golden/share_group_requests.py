@@ -7,9 +7,13 @@ from typing import Any
 
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from embedlog.coordinator.result import CoordinatorRecord
+from embedlog.topic_names import OFFSETS_TOPIC
 from tests.golden.group_requests import find
-from tests.golden.requests import Topic, fetch
+from tests.golden.members import PARTITION_COUNT
+from tests.golden.requests import fetch
 from tests.golden.run import Run
+from wire.records.batch import iter_batches
 from wire.schemas.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -35,6 +39,9 @@ from wire.schemas.share_group_heartbeat import ShareGroupHeartbeatRequest
 WARM_ID = bytes([*bytes(15), 1])
 WARM_KEYS = 400
 NOT_YET = (14, 15, 16)
+FETCH = 12
+SETTLE_MS = 300
+FORMAT = RecordFormat(GROUP_RECORD_TYPES)
 BEAT, DESCRIBE, OFFSETS, ALTER, DELETE = 1, 1, 1, 0, 0
 
 Wanted = tuple[str, Sequence[int]]
@@ -143,8 +150,9 @@ class Sharers:
 
     def enter(self, member: str, *topics: str, count: int = 1) -> None:
         """Without a step: join, and beat until `count` partitions are assigned."""
-        self._learn(member, self.run.setup(beat(self.group, member, 0, topics), BEAT))
-        self.until_assigned(member, count, keep=False)
+        answer = self._learn(member, self.run.setup(beat(self.group, member, 0, topics), BEAT))
+        if size(answer) < count:
+            self.until_assigned(member, count, keep=False)
 
     def show(self, note: str = "described") -> Any:
         """One step: the group in ShareGroupDescribe."""
@@ -166,7 +174,10 @@ def warm_up_state(run: Run) -> None:
     """
     keys = ["warm:AAAAAAAAAAAAAAAAAAAAAQ:0"]
     run.until(
-        lambda answer: answer.coordinators[0].error_code == 0, find(*keys, key_type=2), 6, keep=False
+        lambda answer: answer.coordinators[0].error_code == 0,
+        find(*keys, key_type=2),
+        6,
+        keep=False,
     )
     if not run.target.is_patient:
         return
@@ -180,6 +191,34 @@ def warm_up_state(run: Run) -> None:
         ),
         request, 1, keep=False,
     )  # fmt: skip
+
+
+def records_of(run: Run, group: str, note: str) -> None:
+    """One step: the records of a share group in the order of its log, batch by batch."""
+    run.let_pass(SETTLE_MS)
+    number = partition_of(group, PARTITION_COUNT)
+    where = OFFSETS_TOPIC, bytes(16)
+    answer = run.setup(fetch(where, FETCH, partition=number), FETCH)
+    ((row,),) = (list(topic.partitions) for topic in answer.responses)
+    kept = []
+    for batch in iter_batches(bytes(row.records or b"")):
+        decoded = [FORMAT.decode(each.key, each.value) for each in batch.records()]
+        rows = [
+            _plain(run, each)
+            for each in decoded
+            if each is not None and getattr(each.key, "group_id", "") == group
+        ]
+        if rows:
+            kept.append(rows)
+    run.keep(note, kept)
+
+
+def _plain(run: Run, record: CoordinatorRecord) -> dict[str, Any]:
+    name = type(record.key).__name__.removeprefix("ShareGroup").removesuffix("Key")
+    value = None if record.value is None else run.normal(record.value)
+    if value is not None and value.get("metadata_hash"):
+        value["metadata_hash"] = "<hash>"
+    return {"record": name, "member": getattr(record.key, "member_id", ""), "value": value}
 
 
 def size(answer: Any) -> int:

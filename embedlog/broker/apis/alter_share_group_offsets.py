@@ -24,9 +24,9 @@ def handle(
     broker: Broker, context: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse | Pending[AlterShareGroupOffsetsResponse]:
     if not broker.serves_share_groups:
-        raise errors.UnsupportedVersion()
+        raise errors.UnsupportedVersion("The version of API is not supported.")
     if not request.group_id:
-        raise errors.InvalidGroupId()
+        raise errors.InvalidGroupId("The group id is invalid.")
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.alter_share_offsets(request)
     )

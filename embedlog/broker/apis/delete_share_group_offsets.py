@@ -23,9 +23,9 @@ def handle(
     broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse | Pending[DeleteShareGroupOffsetsResponse]:
     if not broker.serves_share_groups:
-        raise errors.UnsupportedVersion()
+        raise errors.UnsupportedVersion("The version of API is not supported.")
     if not request.group_id:
-        raise errors.InvalidGroupId()
+        raise errors.InvalidGroupId("The group id is invalid.")
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.share.offsets.delete(request)
     )

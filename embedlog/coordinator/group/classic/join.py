@@ -73,7 +73,7 @@ class Joins:
         if isinstance(former, ClassicGroup):
             return self._join(former, joining)
         if former is not None and former.GROUP_TYPE == _SHARE:
-            return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+            return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.member_id:
             return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         group = self._groups[request.group_id] = ClassicGroup(

@@ -2,7 +2,7 @@
 
     1. the topics are noted as deleting (type 15)
     2. the share coordinator is asked without the shard's lock
-    3. its answer: the topics are forgotten, or stay noted; then the group goes
+    3. its answer: the topics are forgotten, or the group goes; after an error they stay noted
 
 A topic that is noted may be asked for again.
 """
@@ -20,15 +20,16 @@ from wire.error_codes import ErrorCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from embedlog.coordinator.group.share.membership import Membership
     from embedlog.coordinator.group.share.state_port import Place, StateOfBroker
+    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.errors import KafkaError
 
     R = TypeVar("R")
-    Outcome = Callable[[Mapping[bytes, int]], R]
-    """Error code of each topic -> the answer."""
+    Finish = Callable[[Mapping[bytes, int]], Result[R]]
+    """The second write: error code of each topic -> records and answer."""
 
 
 class Deletion:
@@ -51,19 +52,20 @@ class Deletion:
         if not topic_ids:
             return Result(group.tombstones(), response)
 
-        def drop(codes: Mapping[bytes, int]) -> Pending[R]:
+        def drop(codes: Mapping[bytes, int]) -> Result[R]:
             for code in codes.values():
                 if code:
                     raise error_for(code)
-            dropped: Pending[R] = self._context.write(lambda _shard: self._drop(group_id, response))
-            return dropped
+            # Members may have come while the state was deleted.
+            present = self._membership.empty_group(group_id)
+            return Result(present.tombstones(), response)
 
         return self.delete_state(group, topic_ids, drop)
 
     def delete_state(
-        self, group: ShareGroup, topic_ids: Iterable[bytes], outcome: Outcome[Any]
-    ) -> Result[Any]:
-        """Delete the state of topics; answer `outcome(codes)` afterwards, without the lock."""
+        self, group: ShareGroup, topic_ids: Iterable[bytes], finish: Finish[R]
+    ) -> Result[R]:
+        """Delete the state of topics; `finish` follows as another write, and gives the answer."""
         group_id = group.group_id
         known = group.state_topics
         going = set(topic_ids)
@@ -76,11 +78,11 @@ class Deletion:
             for each in metadata.topics_by_id[topic_id].partitions
         ]
         begun = known.deletion_begun(going - known.deleting.keys())
-        answer: Pending[Any] = Pending()
+        answer: Pending[R] = Pending()
 
         def committed(error: KafkaError | None) -> None:
             if error is None:
-                self._context.defer(lambda: self._delete(group_id, places, outcome, answer))
+                self._context.defer(lambda: self._delete(group_id, places, finish, answer))
 
         records = [] if begun == known else [member_records.state_topics(group_id, begun)]
         return Result(records, answer, on_append=committed)
@@ -91,34 +93,27 @@ class Deletion:
         return [topic_id for topic_id in topic_ids if topic_id in by_id]
 
     def _delete(
-        self, group_id: str, places: list[Place], outcome: Outcome[Any], answer: Pending[Any]
+        self, group_id: str, places: list[Place], finish: Finish[R], answer: Pending[R]
     ) -> None:
         """Ask the share coordinator. Requires: no lock."""
 
-        def noted(codes: Mapping[Place, int]) -> Pending[Any]:
+        def finished(codes: Mapping[Place, int]) -> Pending[R]:
             by_topic: dict[bytes, int] = {}
             for place in places:
                 code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
                 by_topic[place[0]] = by_topic.get(place[0]) or code
-            stored = self._context.write(lambda _shard: self._note(group_id, by_topic))
-            return then(stored, lambda _none: outcome(by_topic))
+            written: Pending[R] = self._context.write(lambda _shard: finish(by_topic))
+            return written
 
-        answer.follow(then(self._state().delete(group_id, places), noted))
+        answer.follow(then(self._state().delete(group_id, places), finished))
 
-    def _note(self, group_id: str, codes: Mapping[bytes, int]) -> Result[Any]:
-        """Forget the topics whose state is deleted; topics with an error stay noted."""
+    def forgotten(self, group_id: str, codes: Mapping[bytes, int]) -> list[CoordinatorRecord]:
+        """Return the records that forget deleted topics; topics with an error stay noted."""
         group = self._membership.groups.get(group_id)
         if not isinstance(group, ShareGroup):
-            return Result()
-        gone = [t for t, code in codes.items() if not code and t in group.state_topics.deleting]
-        if not gone:
-            return Result()
-        left = group.state_topics.replace(
-            deleting={t: n for t, n in group.state_topics.deleting.items() if t not in gone}
-        )
-        return Result([member_records.state_topics(group_id, left)])
-
-    def _drop(self, group_id: str, response: R) -> Result[R]:
-        """Delete the group, unless members have come while its state was deleted."""
-        group = self._membership.empty_group(group_id)
-        return Result(group.tombstones(), response)
+            return []
+        deleting = group.state_topics.deleting
+        left = {t: name for t, name in deleting.items() if codes.get(t, 1)}
+        if left == deleting:
+            return []
+        return [member_records.state_topics(group_id, group.state_topics.replace(deleting=left))]

@@ -51,6 +51,8 @@ def describe_offsets(
     without partitions, or a negative partition.
     """
     by_name = metadata.topics_by_name
+    # As in Kafka, a repeated partition of a known topic has one answer.
+    wanted = [(name, list(dict.fromkeys(n)) if name in by_name else n) for name, n in wanted]
     places: dict[Place, Named] = {}
     for name, numbers in wanted:
         topic = by_name.get(name)

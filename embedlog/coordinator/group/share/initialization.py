@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from embedlog.coordinator.group.share import member_records
 from embedlog.coordinator.group.share.share_group import ShareGroup
-from embedlog.coordinator.group.share.state_topics import NO_NUMBERS, named_of
+from embedlog.coordinator.group.share.state_topics import named_of
 from embedlog.coordinator.result import Result
 from embedlog.errors import EmbedlogError
 from embedlog.logger import Logger
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.share.membership import Membership
     from embedlog.coordinator.group.share.state_port import Place, StateOfBroker
-    from embedlog.coordinator.group.share.state_topics import Named
+    from embedlog.coordinator.group.share.state_topics import Named, StateTopics
 
     Codes = Mapping[Place, int]
 
 ANY_START = -1
 """The start offset that lets share.auto.offset.reset decide when a member first fetches."""
+FIRST_START = 0
 
 
 class Initialization:
@@ -94,19 +95,23 @@ class Initialization:
         failed = [place for place in awaited if codes[place] != ErrorCode.NONE]
         if failed:
             found = sorted({codes[place] for place in failed})
-            _log.warning("share group %s: no state for %s (%s)", group_id, failed, found)
+            places = ", ".join(f"{names[topic_id]}-{number}" for topic_id, number in failed)
+            _log.warning("share group %s: no state for %s (errors %s)", group_id, places, found)
         settled = known.settled(named_of(done, names), named_of(failed, names))
         if settled == known:
             return Result()
         return Result([member_records.state_topics(group_id, settled)])
 
 
-def starts_of(begun: Named) -> dict[Place, int]:
-    """Return the start offsets of partitions that a heartbeat has begun."""
+def starts_of(begun: Named, known: StateTopics) -> dict[Place, int]:
+    """Return the start offsets of partitions that a heartbeat has begun.
+
+    Later partitions of a topic begin at 0: no record that came before their first fetch is lost.
+    """
     return {
-        (topic_id, number): ANY_START
+        (topic_id, number): FIRST_START if known.numbers_initialized(topic_id) else ANY_START
         for topic_id, (_, numbers) in begun.items()
-        for number in sorted(numbers or NO_NUMBERS)
+        for number in sorted(numbers)
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog import errors
+from embedlog.common import grouped, uuid_to_text
 from embedlog.coordinator.answers import then
 from embedlog.coordinator.group.share import member_records
 from embedlog.coordinator.group.share.share_group import ShareGroup
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
     from embedlog.errors import KafkaError
 
 UNKNOWN = "This server does not host this topic-partition."
+_UNKNOWN_CODE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+_MESSAGES = {
+    _UNKNOWN_CODE: UNKNOWN,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+}
 NOTHING_STORED = "There is no offset information to delete."
 
 
@@ -52,6 +59,7 @@ class OffsetChanges:
         """Initialise share partitions anew, at the given offsets. An unknown group is created.
 
         Raises:
+            UnknownServerError: a partition of a topic that exists is negative; as in Kafka.
             GroupIdNotFound: the group is of another type.
             NonEmptyGroup: the group has members.
         """
@@ -61,10 +69,12 @@ class OffsetChanges:
         else:
             group = ShareGroup(group_id)
         altered = _Altered(request, self._known(request))
-        if not altered.starts:
-            return Result((), altered.response({}))
         wanted = named_of(altered.starts, altered.names)
         record = member_records.state_topics(group_id, group.state_topics.begun(wanted))
+        if not altered.starts:
+            # As in Kafka, a topic that exists is enough for a new group.
+            is_made = bool(altered.names) and group_id not in self._membership.groups
+            return Result([record] if is_made else [], altered.response({}))
         answer: Pending[AlterShareGroupOffsetsResponse] = Pending()
 
         def begin() -> None:
@@ -112,18 +122,19 @@ class OffsetChanges:
             else:
                 going[topic.topic_id] = topic.name
 
-        def response(codes: Mapping[bytes, int]) -> DeleteShareGroupOffsetsResponse:
+        def finish(codes: Mapping[bytes, int]) -> Result[DeleteShareGroupOffsetsResponse]:
             deleted = [
                 DeleteShareGroupOffsetsResponseTopic(
                     topic_name=name, topic_id=topic_id, error_code=codes[topic_id]
                 )
                 for topic_id, name in going.items()
             ]
-            return DeleteShareGroupOffsetsResponse(responses=[*deleted, *refused])
+            response = DeleteShareGroupOffsetsResponse(responses=[*deleted, *refused])
+            return Result(self._deletion.forgotten(request.group_id, codes), response)
 
         if not going:
-            return Result((), response({}))
-        return self._deletion.delete_state(group, going, response)
+            return finish({})
+        return self._deletion.delete_state(group, going, finish)
 
 
 class _Altered:
@@ -140,38 +151,45 @@ class _Altered:
         for asked in request.topics:
             topic_id, count = known.get(asked.topic_name, (b"", 0))
             for partition in asked.partitions:
-                if 0 <= partition.partition_index < count:
-                    place = topic_id, partition.partition_index
-                    self.starts[place] = partition.start_offset
+                number = partition.partition_index
+                if number < 0 < count:
+                    raise errors.UnknownServerError(
+                        "Initialize share group parameters has invalid partitionId -"
+                        f" {request.group_id} {uuid_to_text(topic_id)} {number}"
+                    )
+                if number < count:
+                    self.starts[topic_id, number] = partition.start_offset
 
     def response(self, codes: Mapping[Place, int]) -> AlterShareGroupOffsetsResponse:
         """Return the answer; `codes` has the error code of each partition in `starts`."""
         topics = []
-        for asked in self._request.topics:
-            topic_id, _ = self._known.get(asked.topic_name, (bytes(16), 0))
-            partitions = []
-            for partition in asked.partitions:
-                number = partition.partition_index
-                code = codes.get((topic_id, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                is_unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                partitions.append(
-                    AlterShareGroupOffsetsResponsePartition(
-                        partition_index=number,
-                        error_code=code,
-                        error_message=UNKNOWN if is_unknown else None,
-                    )
-                )
+        for name, entries in grouped(self._request.topics, lambda asked: asked.topic_name).items():
+            topic_id, _ = self._known.get(name, (bytes(16), 0))
+            numbers = [each.partition_index for entry in entries for each in entry.partitions]
+            if not numbers and name not in self._known:
+                continue
             topics.append(
                 AlterShareGroupOffsetsResponseTopic(
-                    topic_name=asked.topic_name, topic_id=topic_id, partitions=partitions
+                    topic_name=name,
+                    topic_id=topic_id,
+                    partitions=[
+                        _partition(number, codes.get((topic_id, number), _UNKNOWN_CODE))
+                        for number in numbers
+                    ],
                 )
             )
         return AlterShareGroupOffsetsResponse(responses=topics)
 
 
+def _partition(number: int, code: int) -> AlterShareGroupOffsetsResponsePartition:
+    return AlterShareGroupOffsetsResponsePartition(
+        partition_index=number, error_code=code, error_message=_MESSAGES.get(code)
+    )
+
+
 def _topic(name: str, message: str) -> DeleteShareGroupOffsetsResponseTopic:
     return DeleteShareGroupOffsetsResponseTopic(
         topic_name=name,
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_code=_UNKNOWN_CODE,
         error_message=message,
     )

@@ -121,7 +121,7 @@ class ShareGroup(Group):
 
     def validate_delete(self) -> None:
         if self.members:
-            raise errors.NonEmptyGroup()
+            raise errors.NonEmptyGroup("The group is not empty.")
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.names

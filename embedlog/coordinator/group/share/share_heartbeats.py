@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.group.share.initialization import Initialization
     from embedlog.coordinator.group.share.membership import Membership
+    from embedlog.coordinator.group.share.state_port import Place
     from embedlog.errors import KafkaError
 
     HeartbeatResult = Result[ShareGroupHeartbeatResponse]
@@ -78,13 +79,20 @@ class ShareHeartbeats:
         )
         result = Result(update.records, response)
         if update.begun:
-            result.on_append = lambda error: self._begin(group_id, update, error)
+            starts = starts_of(update.begun, group.state_topics)
+            result.on_append = lambda error: self._begin(group_id, update, starts, error)
         return result
 
-    def _begin(self, group_id: str, update: MemberUpdate, error: KafkaError | None) -> None:
+    def _begin(
+        self,
+        group_id: str,
+        update: MemberUpdate,
+        starts: dict[Place, int],
+        error: KafkaError | None,
+    ) -> None:
         if error is not None:
             return
-        epoch, starts = update.group_epoch, starts_of(update.begun)
+        epoch = update.group_epoch
         names = {topic_id: name for topic_id, (name, _) in update.begun.items()}
 
         def begin() -> None:
@@ -110,10 +118,10 @@ class ShareHeartbeats:
 
 def _check(request: ShareGroupHeartbeatRequest) -> None:
     """Refuse a request that is invalid in any state."""
-    if not request.group_id.strip():
-        raise errors.InvalidRequest("GroupId can't be empty.")
-    if request.rack_id is not None and not request.rack_id.strip():
-        raise errors.InvalidRequest("RackId can't be empty.")
+    given = (("MemberId", request.member_id), ("GroupId", request.group_id))
+    for what, text in (*given, ("RackId", request.rack_id)):
+        if text is not None and not text.strip():
+            raise errors.InvalidRequest(f"{what} can't be empty.")
     if request.member_epoch == JOIN_EPOCH:
         if not request.subscribed_topic_names:
             raise errors.InvalidRequest("SubscribedTopicNames must be set in first request.")
