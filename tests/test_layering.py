@@ -74,7 +74,7 @@ INNER_FLOORS = {
     ),
     "embedlog.broker": (
         "apis",
-        "commits topics transaction_verification",
+        "commits end_offsets topics transaction_verification",
         "broker",
         "directory_keeper marker_routes metadata_publisher",
         "dispatch peers",
@@ -167,6 +167,15 @@ INNER_FLOORS = {
         "metadata",
         "features metadata_records topic_names",
     ),
+    "embedlog.coordinator.group": (
+        "group_coordinator",
+        "group_shard",
+        "administration consumer",
+        "classic share",
+        "offsets",
+        "group",
+        "assignment_interval assignors metadata_hash protocols",
+    ),
     "embedlog.coordinator.group.classic": (
         "classic_groups",
         "join leave sync",
@@ -186,6 +195,17 @@ INNER_FLOORS = {
         "consumer_group",
         "holders member_records protocol_bytes reconciliation request_checks subscriptions",
         "member regexes",
+    ),
+    "embedlog.coordinator.group.share": (
+        "share_groups",
+        "offsets share_heartbeats",
+        "deletion update",
+        "initialization",
+        "description membership replay target_assignment",
+        "described_offsets share_group",
+        "member_records",
+        "request_checks",
+        "member state_port state_topics",
     ),
     "embedlog.replication": (
         "delayed_fetch",

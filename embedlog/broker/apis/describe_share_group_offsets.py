@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.end_offsets import end_offsets
-from embedlog.broker.error_texts import message_of
+from embedlog.broker.error_texts import message_for_admin
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined, then
 from embedlog.coordinator.group.share.described_offsets import describe_offsets
@@ -75,7 +75,7 @@ def _describe(
 
 def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
     return DescribeShareGroupOffsetsResponseGroup(
-        group_id=group_id, error_code=error.code, error_message=message_of(error)
+        group_id=group_id, error_code=error.code, error_message=message_for_admin(error)
     )
 
 
@@ -84,5 +84,8 @@ def refused(
 ) -> DescribeShareGroupOffsetsResponse:
     """Return the error in every group."""
     return DescribeShareGroupOffsetsResponse(
-        groups=[_refused(group.group_id, error) for group in request.groups]
+        groups=[
+            DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, error_code=error.code)
+            for group in request.groups
+        ]
     )

@@ -7,6 +7,7 @@ INVALID_GROUP_ID.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.error_texts import message_for_admin
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined
@@ -49,7 +50,9 @@ def _describe(broker: Broker, group_id: str) -> DescribedGroup | Pending[Describ
     pending = broker.group_coordinator.read(group_id, lambda shard: shard.share.describe(group_id))
 
     def refused(error: KafkaError) -> DescribedGroup:
-        return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
+        return DescribedGroup(
+            group_id=group_id, error_code=error.code, error_message=message_for_admin(error)
+        )
 
     return answered(pending, refused)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.dispatch import settle
 from embedlog.coordinator.group.group import ClientIdentity
+from embedlog.coordinator.group.share import request_checks
 from wire.schemas.share_group_heartbeat import ShareGroupHeartbeatResponse
 
 TYPE_CHECKING = False
@@ -28,8 +29,9 @@ def handle(
 ) -> ShareGroupHeartbeatResponse | Pending[ShareGroupHeartbeatResponse]:
     if not broker.serves_share_groups:
         raise errors.UnsupportedVersion()
-    if not request.member_id or len(request.member_id) > _MEMBER_ID_LENGTH_MAX:
+    if not 0 < len(request.member_id) <= _MEMBER_ID_LENGTH_MAX:
         return ShareGroupHeartbeatResponse(error_code=errors.InvalidRequest.code)
+    request_checks.check(request)
     client = ClientIdentity.of(context.client_id, context.client_host)
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.share_heartbeat(client, request)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from embedlog.common import deque
 from embedlog.coordinator.group.assignors.spec import is_homogeneous
+from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     Place = tuple[bytes, int]
 
 NAME = "simple"
+_CLASS = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
+
+
+def check_configured(names: Sequence[str]) -> None:
+    """Raise ConfigError unless group.share.assignors names this assignor alone, or its class."""
+    if list(names) not in ([NAME], [_CLASS]):
+        raise ConfigError(f"group.share.assignors: {', '.join(names)!r}; it has to be {NAME!r}")
 
 
 def assign(
@@ -52,7 +60,7 @@ def _parts(
 
 
 class _Deal:
-    """Partitions in the making: who has which."""
+    """An assignment in the making."""
 
     def __init__(
         self, members: Sequence[str], places: Sequence[Place], before: Mapping[str, Partitions]

@@ -32,14 +32,11 @@ def expired(
     """Return the records that delete everything expired at `now_ms`. Requires: the shard's lock."""
     records: list[CoordinatorRecord] = []
     for group in groups.values():
+        if not group.expires:
+            continue
         old, left_count = _expired_offsets(store, group, now_ms, retention_ms)
         records += old
-        if (
-            group.expires
-            and not left_count
-            and group.is_empty()
-            and not store.has_open(group.group_id)
-        ):
+        if not left_count and group.is_empty() and not store.has_open(group.group_id):
             records += group.tombstones()
     return records
 

@@ -2,6 +2,7 @@
 
     share_groups         the entry point, with one method for each request
     share_heartbeats     joining, staying, leaving: ShareGroupHeartbeat
+    request_checks       validation of a heartbeat
     update               the records that a heartbeat makes for member and group
     target_assignment    the next target assignment, made by the assignor
     initialization       the first state of share partitions, at the share coordinator
@@ -18,6 +19,6 @@
     description          ShareGroupDescribe
 
 As in consumer groups, only replay changes the state of a group. A change of the share coordinator's
-state takes two writes: the first one notes what is under way, then the share coordinator is asked
-without the shard's lock, and the second write notes its answer.
+state takes two writes. The first one notes the change. Then, without the shard's lock, a request
+goes to the share coordinator. The second write notes the answer.
 """

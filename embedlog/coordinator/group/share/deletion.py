@@ -1,10 +1,11 @@
 """Deleting state of share groups: of some topics, or of a whole group with the group itself.
 
-    1. the topics are noted as deleting (type 15)
-    2. the share coordinator is asked without the shard's lock
-    3. its answer: the topics are forgotten, or the group goes; after an error they stay noted
+    1. the topics become "deleting" (type 15)
+    2. without the shard's lock, a request goes to the share coordinator
+    3. after success the topics, or the group, are forgotten; after an error the topics stay
+       "deleting"
 
-A topic that is noted may be asked for again.
+A later request may name a topic that is still "deleting": its state is deleted once more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The first state of share partitions: the group coordinator asks the share coordinator for it.
 
-    1. a heartbeat finds partitions without state     -> they are noted as initializing (type 15)
-    2. once that is committed, without the lock       -> the share coordinator is asked
-    3. its answer                                     -> initialized, or no longer initializing
+    1. a heartbeat finds partitions without state     -> they become "initializing" (type 15)
+    2. once that is committed, without the lock       -> a request to the share coordinator
+    3. its answer                                     -> "initialized", or "initializing" no more
 
 An answer may get lost, for example with this broker. So partitions that are initializing for longer
 than `group.share.initialize.retry.interval.ms` are begun again by a heartbeat.

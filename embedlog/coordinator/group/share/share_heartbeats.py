@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.coordinator.group.assignors import simple
 from embedlog.coordinator.group.share.initialization import starts_of
 from embedlog.coordinator.group.share.member import JOIN_EPOCH, LEAVE_EPOCH, ShareMember
 from embedlog.coordinator.group.share.share_group import ShareGroup
@@ -41,8 +42,11 @@ class ShareHeartbeats:
     def heartbeat(
         self, client: ClientIdentity, request: ShareGroupHeartbeatRequest
     ) -> HeartbeatResult:
-        """Let a member join, stay or leave. Raise a KafkaError if the state does not allow it."""
-        _check(request)
+        """Let a member join, stay or leave. Raise a KafkaError if the state does not allow it.
+
+        Requires: `request_checks.check` has passed.
+        """
+        simple.check_configured(self._context.config.group_share_assignors)
         if request.member_epoch == LEAVE_EPOCH:
             return self._leave(request)
         return self._join_or_stay(client, request)
@@ -114,19 +118,6 @@ class ShareHeartbeats:
         interval_ms = self._context.group_config(group_id, "share.heartbeat.interval.ms")
         assert isinstance(interval_ms, int), interval_ms
         return interval_ms
-
-
-def _check(request: ShareGroupHeartbeatRequest) -> None:
-    """Refuse a request that is invalid in any state."""
-    given = (("MemberId", request.member_id), ("GroupId", request.group_id))
-    for what, text in (*given, ("RackId", request.rack_id)):
-        if text is not None and not text.strip():
-            raise errors.InvalidRequest(f"{what} can't be empty.")
-    if request.member_epoch == JOIN_EPOCH:
-        if not request.subscribed_topic_names:
-            raise errors.InvalidRequest("SubscribedTopicNames must be set in first request.")
-    elif request.member_epoch < LEAVE_EPOCH:
-        raise errors.InvalidRequest("MemberEpoch is invalid.")
 
 
 def _check_epoch(group: ShareGroup, member: ShareMember, epoch: int) -> None:

@@ -1,8 +1,8 @@
 """`StateTopics`: the share partitions of a group, and how far their state is.
 
-    initializing   the share coordinator was asked for their first state
-    initialized    it has their state: only these are assigned to members
-    deleting       it was asked to delete the state of the whole topic
+    initializing   a request for their first state is under way
+    initialized    the share coordinator has their state: only these are assigned to members
+    deleting       a request to delete the state of the whole topic is under way, or failed
 
 A partition may be in the first two: AlterShareGroupOffsets initialises the state anew.
 """

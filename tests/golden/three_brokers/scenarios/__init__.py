@@ -11,6 +11,7 @@ from tests.golden.three_brokers.scenarios import (
     lagging,
     reassignments,
     registrations,
+    share_groups,
     waiting,
     wrong_broker,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "lagging",
     "reassignments",
     "registrations",
+    "share_groups",
     "waiting",
     "wrong_broker",
 ]
