@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.group.share.state_port import StateOfBroker
     from embedlog.coordinator.runtime import CoordinatorRuntime
     from embedlog.coordinator.transaction.markers import Send
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
@@ -43,8 +44,11 @@ class OnDemandParts:
         metadata: Callable[[], MetadataImage],
         send_markers: Send,
         is_restart: bool = False,
+        state_of_share_groups: StateOfBroker | None = None,
     ) -> None:
-        """`is_restart`: see `Broker`."""
+        """`is_restart`: see `Broker`. `state_of_share_groups` returns the share coordinators; None
+        if there are none.
+        """
         self._runtime = runtime
         self._config = config
         self._replica_manager = replica_manager
@@ -52,6 +56,7 @@ class OnDemandParts:
         self._metadata = metadata
         self._send_markers = send_markers
         self._is_restart = is_restart
+        self._state_of_share_groups = state_of_share_groups
         self._lock = ranked_lock(Rank.BROKER)
         self.fetch_sessions: FetchSessions | None = None
         self.group_coordinator: GroupCoordinator | None = None
@@ -86,7 +91,8 @@ class OnDemandParts:
 
         with self._lock:
             if self.group_coordinator is None:
-                made = GroupCoordinator(*self._parts())
+                state = self._state_of_share_groups
+                made = GroupCoordinator(*self._parts(), share_state=state)
                 if self._is_restart:
                     made.runtime.first_loads.expect(())  # the members in this process still run
                 self.group_coordinator = made
