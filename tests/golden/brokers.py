@@ -8,17 +8,17 @@ from __future__ import annotations
 
 PLAIN = "plain"
 
+_SHARED_AT_ONCE = {
+    # As `_AT_ONCE`, for share groups.
+    "group.share.assignment.interval.ms": "0",
+    "group.share.assignor.offload.enable": "false",
+}
+
 _AT_ONCE = {
     # Since KIP-1263 a broker may compute an assignment after the heartbeat that needs it, whose
     # answer then may or may not hold it. These settings compute it inside the heartbeat.
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
-}
-
-_SHARE_AT_ONCE = {
-    **_AT_ONCE,
-    "group.share.assignment.interval.ms": "0",
-    "group.share.assignor.offload.enable": "false",
 }
 
 BROKERS: dict[str, dict[str, str]] = {
@@ -38,6 +38,17 @@ BROKERS: dict[str, dict[str, str]] = {
     "no migration": {**_AT_ONCE, "group.consumer.migration.policy": "disabled"},
     "upgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "upgrade"},
     "downgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "downgrade"},
+    "share groups": {**_AT_ONCE, **_SHARED_AT_ONCE},
+    "small share groups": {**_AT_ONCE, **_SHARED_AT_ONCE, "group.share.max.size": "2"},
+    "impatient share groups": {
+        **_AT_ONCE,
+        **_SHARED_AT_ONCE,
+        "group.share.min.session.timeout.ms": "1000",
+        "group.share.session.timeout.ms": "3000",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.heartbeat.interval.ms": "500",
+    },
+    "share groups as shipped": {"group.share.assignor.offload.enable": "false"},
     "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},
     "range first": {
         **_AT_ONCE,
@@ -58,16 +69,6 @@ BROKERS: dict[str, dict[str, str]] = {
         "transaction.two.phase.commit.enable": "true",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     },
-    "share groups": _SHARE_AT_ONCE,
-    "small share groups": {**_SHARE_AT_ONCE, "group.share.max.size": "2"},
-    "impatient share groups": {
-        **_SHARE_AT_ONCE,
-        "group.share.min.session.timeout.ms": "1000",
-        "group.share.session.timeout.ms": "3000",
-        "group.share.min.heartbeat.interval.ms": "100",
-        "group.share.heartbeat.interval.ms": "500",
-    },
-    "share groups as shipped": {"group.share.assignor.offload.enable": "false"},
     "as shipped": {},
     "untouched": {},
 }

@@ -85,11 +85,11 @@ def _refused() -> Pending[Topics]:
 SERVER_ERROR = "The server experienced an unexpected error when processing the request."
 
 
-def _or_nothing(pending: Pending[Mapping[Place, Summary]]) -> Pending[Mapping[Place, Summary]]:
+def _or_nothing(pending: Pending[dict[Place, Summary]]) -> Pending[dict[Place, Summary]]:
     """Return an empty answer in place of an error, as Kafka does."""
-    answer: Pending[Mapping[Place, Summary]] = Pending()
+    answer: Pending[dict[Place, Summary]] = Pending()
 
-    def settled(done: Pending[Mapping[Place, Summary]]) -> None:
+    def settled(done: Pending[dict[Place, Summary]]) -> None:
         if isinstance(done.error(), EmbedlogError):
             answer.complete({})
         else:

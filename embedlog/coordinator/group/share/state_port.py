@@ -44,10 +44,8 @@ if TYPE_CHECKING:
         def delete(self, group_id: str, places: Iterable[Place]) -> Pending[dict[Place, int]]:
             """Delete the state of share partitions; the answer has error codes."""
 
-        def summaries(
-            self, group_id: str, places: Iterable[Place]
-        ) -> Pending[Mapping[Place, Summary]]:
-            """Return the state of share partitions, without their records."""
+        def summaries(self, group_id: str, places: Iterable[Place]) -> Pending[dict[Place, Any]]:
+            """Return the state of share partitions, a `Summary` each."""
 
     StateOfBroker = Callable[[], ShareState]
 
