@@ -167,15 +167,6 @@ INNER_FLOORS = {
         "metadata",
         "features metadata_records topic_names",
     ),
-    "embedlog.coordinator.group": (
-        "group_coordinator",
-        "group_shard",
-        "administration consumer",
-        "classic share",
-        "offsets",
-        "group",
-        "assignment_interval assignors metadata_hash protocols",
-    ),
     "embedlog.coordinator.group.classic": (
         "classic_groups",
         "join leave sync",
@@ -195,6 +186,15 @@ INNER_FLOORS = {
         "consumer_group",
         "holders member_records protocol_bytes reconciliation request_checks subscriptions",
         "member regexes",
+    ),
+    "embedlog.coordinator.group": (
+        "group_coordinator",
+        "group_shard",
+        "administration consumer",
+        "classic share",
+        "offsets",
+        "group",
+        "assignment_interval assignors metadata_hash protocols",
     ),
     "embedlog.coordinator.group.share": (
         "share_groups",

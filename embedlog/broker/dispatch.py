@@ -50,7 +50,7 @@ _EARLY_ACCESS = frozenset(
 
 
 def _served(api_key: int, declared: tuple[int, int]) -> tuple[int, int]:
-    return max(declared[0], api_key in _EARLY_ACCESS), declared[1]
+    return max(declared[0], int(api_key in _EARLY_ACCESS)), declared[1]
 
 
 VERSIONS: dict[int, tuple[int, int]] = {

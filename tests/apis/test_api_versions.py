@@ -52,6 +52,7 @@ def test_features_are_those_of_kafka_4_4_that_are_served(cluster: Cluster, versi
         "kraft.version": (0, 1),
         "metadata.version": (7, 33),
         "transaction.version": (0, 2),
+        "share.version": (0, 2),
         "eligible.leader.replicas.version": (0, 1),
     }
     from_zero = {name for name, (low, _) in everything.items() if low == 0}
@@ -62,6 +63,7 @@ def test_features_are_those_of_kafka_4_4_that_are_served(cluster: Cluster, versi
     assert finalized == {
         "group.version": 1,
         "transaction.version": 2,
+        "share.version": 2,
         "eligible.leader.replicas.version": 1,
         "metadata.version": 33,
     }
@@ -73,12 +75,12 @@ def test_a_feature_of_an_older_log_that_is_not_served_is_not_listed(
 ) -> None:
     core = cluster.broker().core
     with monkeypatch.context() as older:
-        older.setitem(features.SUPPORTED, "share.version", (0, 2))
-        core.controller.update_features([("share.version", 1, features.UPGRADE)])
-    assert core.image.feature_level("share.version") == 1
+        older.setitem(features.SUPPORTED, "streams.version", (0, 1))
+        core.controller.update_features([("streams.version", 1, features.UPGRADE)])
+    assert core.image.feature_level("streams.version") == 1
     response = ask(cluster, identified(), 4)
     named = [*response.supported_features, *response.finalized_features]
-    assert "share.version" not in {each.name for each in named}
+    assert "streams.version" not in {each.name for each in named}
 
 
 @pytest.mark.parametrize(
