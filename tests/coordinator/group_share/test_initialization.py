@@ -65,6 +65,21 @@ def test_a_lost_answer_is_asked_for_again_after_a_while(world: ShareWorld) -> No
     assert member.beat() == {"t": {0, 1}}
 
 
+def test_the_wait_for_an_answer_does_not_depend_on_other_topics(world: ShareWorld) -> None:
+    world.states.holds = True
+    member = Sharer(world, "m", "t")
+    world.states.held.clear()
+    world.elapse(RETRY_MS - 1)
+    world.make_topic("u", 1)
+    member.beat("t", "u")
+    world.states.holds = False
+    world.elapse(1)
+    member.beat()
+    assert world.initialized() == {"t": {0, 1}}
+    world.states.release()
+    assert world.initialized() == {"t": {0, 1}, "u": {0}}
+
+
 def test_the_wait_for_a_lost_answer_can_be_set(world: ShareWorld) -> None:
     short = ShareWorld(like=world, group_share_initialize_retry_interval_ms=1000)
     short.states.holds = True

@@ -117,7 +117,9 @@ class ShareWorld(World):
 
 
 class Sharer:
-    """An obedient member: it names its last epoch."""
+    """An obedient member: it names its last epoch. After a lost answer it names its topics again,
+    as Kafka's clients do: then the answer has the assignment.
+    """
 
     def __init__(self, world: ShareWorld, member_id: str, *topics: str) -> None:
         self.world = world
@@ -125,12 +127,17 @@ class Sharer:
         self.topics = topics
         self.epoch = 0
         self.held: Owned = {}
+        self.has_lost_answer = False
         self.beat(*topics)
 
     def beat(self, *topics: str, **fields: Any) -> Owned | None:
         """Send one heartbeat; return the new assignment, None if it has none."""
+        self.topics = topics or self.topics
+        if self.has_lost_answer:
+            topics = self.topics
         response = self.world.beat(self.member_id, self.epoch, *topics, **fields)
         self.epoch = response.member_epoch
+        self.has_lost_answer = False
         told = self.world.named(response)  # type: ignore[arg-type]
         if told is not None:
             self.held = told

@@ -52,19 +52,25 @@ class Initialization:
         Partitions whose beginning took too long count as not begun.
         """
         retry_ms = self._context.config.group_share_initialize_retry_interval_ms
-        is_lost = self._context.monotonic_ms() - group.begun_ms >= retry_ms
+        lost_ms = self._context.monotonic_ms() - retry_ms
         missing = {}
         for name in sorted(topics):
             topic = metadata.topics_by_name.get(name)
             if topic is None:
                 continue
             known = group.state_topics.numbers_initialized(topic.topic_id)
-            if not is_lost:
+            if group.begun_ms.get(topic.topic_id, lost_ms) > lost_ms:
                 known |= group.state_topics.numbers_initializing(topic.topic_id)
             if len(known) < len(topic.partitions):
                 numbers = frozenset(range(len(topic.partitions))) - known
                 missing[topic.topic_id] = name, numbers
         return missing
+
+    def note_begun(self, group_id: str, topic_ids: Iterable[bytes]) -> None:
+        """Let the wait for the answer begin, perhaps again, for partitions of these topics."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            group.begun_ms.update(dict.fromkeys(topic_ids, self._context.monotonic_ms()))
 
     def begin(
         self, group_id: str, state_epoch: int, starts: Mapping[Place, int], names: dict[bytes, str]

@@ -85,6 +85,7 @@ class OffsetChanges:
 
         def committed(error: KafkaError | None) -> None:
             if error is None:
+                self._initialization.note_begun(group_id, wanted)
                 self._context.defer(begin)
 
         return Result([record], answer, on_append=committed)

@@ -32,7 +32,8 @@ def replay(groups: Groups, key: Any, value: Any, now_ms: int) -> None:
             group = groups[key.group_id] = ShareGroup(key.group_id)
         apply(group, key, value)
         if type(key) is schema.ShareGroupStatePartitionMetadataKey:
-            group.begun_ms = now_ms
+            known, begun = group.begun_ms, group.state_topics.initializing
+            group.begun_ms = {topic_id: known.get(topic_id, now_ms) for topic_id in begun}
     elif isinstance(group, ShareGroup):
         if type(key) is schema.ShareGroupMetadataKey:
             del groups[key.group_id]

@@ -53,8 +53,8 @@ class ShareGroup(Group):
         """Topic name -> number of members that subscribe to it."""
         self.state_topics = StateTopics()
         # These are not stored.
-        self.begun_ms = 0
-        """Monotonic time of the last change of `state_topics`."""
+        self.begun_ms: dict[bytes, int] = {}
+        """Topic id -> monotonic time at which its initializing partitions were begun."""
         self.metadata_seen: MetadataImage | None = None
         """The metadata that `metadata_hash` stands for."""
         self.complete_for: tuple[MetadataImage, StateTopics, int] | None = None

@@ -97,6 +97,7 @@ class ShareHeartbeats:
         if error is not None:
             return
         epoch = update.group_epoch
+        self._initialization.note_begun(group_id, update.begun)
         names = {topic_id: name for topic_id, (name, _) in update.begun.items()}
 
         def begin() -> None:
