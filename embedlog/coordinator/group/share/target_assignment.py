@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.share.share_group import ShareGroup
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.shard_context import Pinned
 
 
 class TargetAssignment(Value):
@@ -33,11 +32,10 @@ def make_target_assignment(
     *,
     epoch: int,
     now_ms: int,
-    pinned: Pinned | None = None,
 ) -> TargetAssignment:
     """Assign the initialised partitions, with `updated` in place of the member's present state.
 
-    `pinned` replaces the assignor. Only changed assignments become records.
+    Only changed assignments become records.
     """
     members = {**group.members, updated.member_id: updated}
     topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
@@ -48,7 +46,7 @@ def make_target_assignment(
             ids = topic_ids[member.topics] = ids_of(member.topics, metadata)
         specs[member_id] = MemberSpec(ids, group.target_of(member_id))
     partitions = assignable(group, frozenset[str]().union(*topic_ids), metadata)
-    found = simple.assign(specs, partitions) if pinned is None else pinned(members)
+    found = simple.assign(specs, partitions)
     records = [
         member_records.target_assignment(group.group_id, member_id, target)
         for member_id, target in found.items()

@@ -153,7 +153,6 @@ class MemberUpdate:
             self._metadata,
             epoch=self.group_epoch,
             now_ms=context.wall_ms(),
-            pinned=context.pinned.get(group.group_id),
         )
         _log.info("share group %s: epoch %d is assigned", group.group_id, made.epoch)
         self.records.extend(made.records)
