@@ -152,3 +152,10 @@ def test_any_other_assignor_is_refused(names: list[str]) -> None:
 def test_the_assignor_may_be_named_by_its_class() -> None:
     check_configured(["simple"])
     check_configured(["org.apache.kafka.coordinator.group.assignor.SimpleAssignor"])
+
+
+def test_members_that_were_many_share_again_when_partitions_come() -> None:
+    held = {name: MemberSpec(frozenset({A}), {A: {0}}) for name in ("a", "b", "c")}
+    target = assign(held, numbers({A: 3}))
+    assert sorted(n for partitions in target.values() for _, n in pairs(partitions)) == [0, 1, 2]
+    assert loads(target) == {"a": 1, "b": 1, "c": 1}
