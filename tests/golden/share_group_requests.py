@@ -194,7 +194,10 @@ def warm_up_state(run: Run) -> None:
 
 
 def records_of(run: Run, group: str, note: str) -> None:
-    """One step: the records of a share group in the order of its log, batch by batch."""
+    """One step: the records of a share group in the order of its log.
+
+    A real broker may join the records of several operations to one batch.
+    """
     run.let_pass(SETTLE_MS)
     number = partition_of(group, PARTITION_COUNT)
     where = OFFSETS_TOPIC, bytes(16)
@@ -203,13 +206,11 @@ def records_of(run: Run, group: str, note: str) -> None:
     kept = []
     for batch in iter_batches(bytes(row.records or b"")):
         decoded = [FORMAT.decode(each.key, each.value) for each in batch.records()]
-        rows = [
+        kept += [
             _plain(run, each)
             for each in decoded
             if each is not None and getattr(each.key, "group_id", "") == group
         ]
-        if rows:
-            kept.append(rows)
     run.keep(note, kept)
 
 

@@ -139,7 +139,7 @@ def share_member_changes(run: Run) -> None:
 
 @scenario_on("share groups")
 def share_records(run: Run) -> None:
-    """The records of a group, batch by batch."""
+    """The records of a group, in their order."""
     _ready(run)
     one, other = make_topic(run, "one", partitions=2), make_topic(run, "other")
     group = Sharers(run, run.group())
@@ -259,8 +259,10 @@ def _sizes(group: Sharers, note: str) -> None:
         sizes.append(len(places))
         for place in places:
             sharing[place] = sharing.get(place, 0) + 1
-    fact = {"sizes": sorted(sizes), "sharing": sorted(sharing.values())}
-    run.keep(note, fact | {"epoch": described.group_epoch})
+    # With more members than partitions Kafka may leave a place empty, as hashes of ids decide.
+    is_exact = len(sizes) <= len(sharing)
+    fact = {"sizes": sorted(sizes), "sharing": sorted(sharing.values())} if is_exact else {}
+    run.keep(note, fact | {"epoch": described.group_epoch, "partitions": len(sharing)})
 
 
 @scenario_on("small share groups")
