@@ -6,7 +6,7 @@ If the leader of a partition is unknown or does not answer, the partition has an
 from __future__ import annotations
 
 from embedlog.broker.context import RequestContext
-from embedlog.coordinator.answers import answered, combined
+from embedlog.coordinator.answers import combined
 from embedlog.runtime.pending import Pending, completed
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from embedlog.broker.broker import Broker
-    from embedlog.errors import KafkaError
 
     Place = tuple[str, int]
     """Topic name and partition number."""
@@ -56,9 +55,6 @@ def end_offsets(
 
 
 def _ask(broker: Broker, leader: int, places: Sequence[Place]) -> Found | Pending[Found]:
-    def refused(error: KafkaError) -> Found:
-        return dict.fromkeys(places, (error.code, -1))
-
     if leader == _NOBODY:
         return dict.fromkeys(places, (int(ErrorCode.LEADER_NOT_AVAILABLE), -1))
     request = _request(places)
@@ -70,16 +66,17 @@ def _ask(broker: Broker, leader: int, places: Sequence[Place]) -> Found | Pendin
     else:
         answer = broker.peers.send(leader, request, timeout_ms=_TIMEOUT_MS)
     found: Pending[Found] = Pending()
-    answer.add_callback(lambda done: _settle(found, done))
-    return answered(found, refused)
 
+    def arrived(done: Pending[ListOffsetsResponse]) -> None:
+        error = done.error()
+        if error is None:
+            found.complete(_read(done.result()))
+        else:
+            code = getattr(error, "code", ErrorCode.UNKNOWN_SERVER_ERROR)
+            found.complete(dict.fromkeys(places, (int(code), -1)))
 
-def _settle(found: Pending[Found], done: Pending[ListOffsetsResponse]) -> None:
-    error = done.error()
-    if error is None:
-        found.complete(_read(done.result()))
-    else:
-        found.fail(error)
+    answer.add_callback(arrived)
+    return found
 
 
 def _request(places: Sequence[Place]) -> ListOffsetsRequest:

@@ -31,6 +31,13 @@ from tests.golden.share_group_requests import (
     show_offsets,
     warm_up_state,
 )
+from tests.golden.transaction_requests import (
+    add_offsets,
+    end,
+    owned,
+    txn_commit,
+    warm_up_transactions,
+)
 from wire.schemas.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 DOWN = 2
@@ -142,6 +149,23 @@ def other_requests_to_share_groups(run: Run) -> None:
         run.send(delete_offsets(group, (topic[0], [0])), 0, f"{kind}: offsets are deleted")
         for version in (0, 5, 6):
             run.send(describe(group), version, f"{kind}: described")
+    run.send(list_groups(), 5, "the groups are as they were")
+
+
+@scenario_on("share groups")
+def transactions_with_share_groups(run: Run) -> None:
+    groups = _some_of_each(run)
+    warm_up_transactions(run)
+    topic = make_topic(run, "t2")
+    for kind in ("shared", "left"):
+        group, name = groups[kind], run.group(f"id {kind}")
+        producer = owned(run, name)
+        run.send(add_offsets(name, producer, group), 3, f"{kind}: a group is added")
+        for version in range(6):
+            request = txn_commit(name, producer, group, topic, (0, 1), version=version)
+            run.send(request, version, f"{kind}: a commit")
+        run.send(end(name, producer), 3, f"{kind}: it ends")
+        run.send(fetch_offsets(group, (topic, [0]), version=9), 9, f"{kind}: offsets")
     run.send(list_groups(), 5, "the groups are as they were")
 
 
