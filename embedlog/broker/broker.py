@@ -105,6 +105,7 @@ class Broker:
             metadata=lambda: self.image,
             send_markers=self._send_markers,
             is_restart=is_restart,
+            share_state=lambda: self.share_state,
         )
         self.parked = ParkedFetches(runtime)
         """The parked fetch of each connection, to end it if the connection breaks."""
@@ -197,6 +198,11 @@ class Broker:
         """Whether groups may use the protocol of KIP-848: a feature and a setting must allow it."""
         is_on = self.image.feature_level(features.GROUP) > 0
         return is_on and "consumer" in self.config.group_coordinator_rebalance_protocols
+
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether the feature of share groups is on (KIP-932)."""
+        return self.image.feature_level(features.SHARE) > 0
 
     @property
     def fetch_sessions(self) -> FetchSessions:

@@ -101,6 +101,8 @@ VERSIONS: dict[int, tuple[int, int]] = {
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
         ApiKey.SHARE_FETCH,
         ApiKey.SHARE_ACKNOWLEDGE,
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
@@ -108,6 +110,9 @@ VERSIONS: dict[int, tuple[int, int]] = {
         ApiKey.WRITE_SHARE_GROUP_STATE,
         ApiKey.DELETE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     )
 }
 """API key -> first and last served version: all versions that Kafka calls stable. ApiVersions lists

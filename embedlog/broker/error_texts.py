@@ -23,6 +23,21 @@ DEFAULT_TEXTS = {
     100: "This server does not host this topic ID.",
 }
 
+_GROUP_TEXTS = {
+    14: "The coordinator is loading and hence can't process requests.",
+    15: DEFAULT_TEXTS[15],
+    16: "This is not the correct coordinator.",
+    24: "The group id is invalid.",
+    35: "The version of API is not supported.",
+    68: "The group is not empty.",
+}
+"""Only the administration of share groups shows these, and shows them always."""
+
+
+def message_for_admin(error: KafkaError) -> str | None:
+    """Return the message of an error in the administration of share groups."""
+    return error.message if error.message is not None else _GROUP_TEXTS.get(error.code)
+
 
 def message_of(error: KafkaError) -> str | None:
     """Return the message of an error, or Kafka's default for its code."""

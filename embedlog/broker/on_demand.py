@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.group.share.state_port import StateOfBroker
     from embedlog.coordinator.runtime import CoordinatorRuntime
     from embedlog.coordinator.share.share_coordinator import ShareCoordinator
     from embedlog.coordinator.share.state_client import ShareStateClient, ShareStateRoutes
@@ -47,16 +48,18 @@ class OnDemandParts:
         *,
         metadata: Callable[[], MetadataImage],
         send_markers: Send,
+        share_state: StateOfBroker,
         is_restart: bool = False,
     ) -> None:
-        """`is_restart`: see `Broker`."""
+        """`is_restart`: see `Broker`. `share_state` returns the way to the share coordinators."""
         self._runtime = runtime
         self._config = config
-        self._replica_manager = replica_manager
-        self._log_manager = log_manager
         self._metadata = metadata
+        self._parts = runtime, config, replica_manager, log_manager, metadata
+        """The first arguments of every coordinator."""
         self._send_markers = send_markers
         self._is_restart = is_restart
+        self._share_state = share_state
         self._lock = ranked_lock(Rank.BROKER)
         self.fetch_sessions: FetchSessions | None = None
         self.group_coordinator: GroupCoordinator | None = None
@@ -94,7 +97,7 @@ class OnDemandParts:
 
         with self._lock:
             if self.group_coordinator is None:
-                made = GroupCoordinator(*self._parts())
+                made = GroupCoordinator(*self._parts, share_state=self._share_state)
                 if self._is_restart:
                     made.runtime.first_loads.expect(())  # the members in this process still run
                 self.group_coordinator = made
@@ -108,7 +111,7 @@ class OnDemandParts:
         with self._lock:
             if self.transaction_coordinator is None:
                 self.transaction_coordinator = TransactionCoordinator(
-                    *self._parts(),
+                    *self._parts,
                     send_markers=self._send_markers,
                     transaction_version=lambda: self._metadata().feature_level(
                         features.TRANSACTION
@@ -121,7 +124,7 @@ class OnDemandParts:
 
         with self._lock:
             if self.share_coordinator is None:
-                self.share_coordinator = ShareCoordinator(*self._parts())
+                self.share_coordinator = ShareCoordinator(*self._parts)
             return self.share_coordinator
 
     def make_share_state(self, routes: ShareStateRoutes) -> ShareStateClient:
@@ -138,13 +141,14 @@ class OnDemandParts:
         from embedlog.sharing.sharing import Sharing
         from embedlog.sharing.sharing_context import SharingContext
 
+        runtime, config, replica_manager, _, metadata = self._parts
         with self._lock:
             if self.sharing is None:
                 context = SharingContext(
-                    self._runtime,
-                    self._config,
-                    self._replica_manager,
-                    metadata=self._metadata,
+                    runtime,
+                    config,
+                    replica_manager,
+                    metadata=metadata,
                     state=state,
                 )
                 context.bury = DeadLetters(context, ask).bury
@@ -195,14 +199,3 @@ class OnDemandParts:
         if topic == SHARE_STATE_TOPIC:
             return self.make_share_coordinator().runtime
         return self.make_transaction_coordinator().runtime
-
-    def _parts(
-        self,
-    ) -> tuple[Runtime, BrokerConfig, ReplicaManager, DataDirectories, Callable[[], MetadataImage]]:
-        return (
-            self._runtime,
-            self._config,
-            self._replica_manager,
-            self._log_manager,
-            self._metadata,
-        )

@@ -32,6 +32,12 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
     6: ("consumer_group_metadata", "ConsumerGroupTargetAssignmentMetadata"),
     7: ("consumer_group_metadata", "ConsumerGroupTargetAssignmentMember"),
     8: ("consumer_group_metadata", "ConsumerGroupCurrentMemberAssignment"),
+    10: ("share_group_metadata", "ShareGroupMemberMetadata"),
+    11: ("share_group_metadata", "ShareGroupMetadata"),
+    12: ("share_group_metadata", "ShareGroupTargetAssignmentMetadata"),
+    13: ("share_group_metadata", "ShareGroupTargetAssignmentMember"),
+    14: ("share_group_metadata", "ShareGroupCurrentMemberAssignment"),
+    15: ("share_group_metadata", "ShareGroupStatePartitionMetadata"),
     16: ("consumer_group_metadata", "ConsumerGroupRegularExpression"),
 }
 """Record type of `__consumer_offsets` -> (module in `wire.schemas`, name of its two classes without

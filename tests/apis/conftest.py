@@ -98,7 +98,7 @@ class Client:
         """Close the connection."""
 
 
-GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 42, 47, 68, 69}
+GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 42, 47, 68, 69, 76, 77, 90, 91, 92}
 """The APIs of a group's coordinator."""
 
 

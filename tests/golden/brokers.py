@@ -8,6 +8,12 @@ from __future__ import annotations
 
 PLAIN = "plain"
 
+_SHARED_AT_ONCE = {
+    # As `_AT_ONCE`, for share groups.
+    "group.share.assignment.interval.ms": "0",
+    "group.share.assignor.offload.enable": "false",
+}
+
 _AT_ONCE = {
     # Since KIP-1263 a broker may compute an assignment after the heartbeat that needs it, whose
     # answer then may or may not hold it. These settings compute it inside the heartbeat.
@@ -38,6 +44,17 @@ BROKERS: dict[str, dict[str, str]] = {
     "no migration": {**_AT_ONCE, "group.consumer.migration.policy": "disabled"},
     "upgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "upgrade"},
     "downgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "downgrade"},
+    "share groups": {**_AT_ONCE, **_SHARED_AT_ONCE},
+    "small share groups": {**_AT_ONCE, **_SHARED_AT_ONCE, "group.share.max.size": "2"},
+    "impatient share groups": {
+        **_AT_ONCE,
+        **_SHARED_AT_ONCE,
+        "group.share.min.session.timeout.ms": "1000",
+        "group.share.session.timeout.ms": "3000",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.heartbeat.interval.ms": "500",
+    },
+    "share groups as shipped": {"group.share.assignor.offload.enable": "false"},
     "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},
     "range first": {
         **_AT_ONCE,

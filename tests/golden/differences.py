@@ -103,6 +103,12 @@ DIFFERENCES = [
         "limits are on by default: a batch may not grow beyond 64 MiB when it is decompressed",
     ),
     Difference(
+        "alter_no_share_offsets",
+        "ShareGroupDescribe * the group of change 4",
+        ".groups*",
+        "a refused request creates no group; Kafka creates it before it refuses",
+    ),
+    Difference(
         "fetch_*",
         "Fetch *",
         "*.records.cut",
@@ -185,6 +191,14 @@ NOT_RECORDED = (
     (
         "the leader epoch after a restart of a single broker",
         "Kafka elects each leader again, which raises its epoch; here only lost records raise it",
+    ),
+    (
+        "DescribeShareGroupOffsets of partitions beyond the topic's last",
+        "Kafka asks for 31 s, and then says -1; embedlog says -1 at once",
+    ),
+    (
+        "partitions that a member of a share group keeps",
+        "Kafka's choice depends on hashes of ids; embedlog keeps those with the least numbers",
     ),
     (
         "large fetches",

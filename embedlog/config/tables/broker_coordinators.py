@@ -71,48 +71,48 @@ group.max.size int 2147483647 >=1 read-only
 group.min.session.timeout.ms int 6000 - read-only
     Shortest session timeout of a classic member.
 group.share.assignment.interval.ms int 1000 >=0 cluster-wide
-    Default of the group setting share.assignment.interval.ms. Accepted, not used.
+    Default of the group setting share.assignment.interval.ms.
 group.share.assignor.offload.enable boolean true - internal
     Default of the group setting share.assignor.offload.enable. Accepted, not used.
 group.share.assignors list simple - read-only
-    Assignors of share groups. Accepted, not used.
+    Assignor of share groups: exactly one, and only simple is known.
 group.share.delivery.count.limit int 5 2..10 read-only
     Default of the group setting share.delivery.count.limit.
 group.share.dlq.manager.class.name string \
 org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager - internal
     Java class that writes dead letters. Accepted, not used.
 group.share.heartbeat.interval.ms int 5000 >=1 read-only
-    Default of the group setting share.heartbeat.interval.ms. Accepted, not used.
+    Default of the group setting share.heartbeat.interval.ms.
 group.share.initialize.retry.interval.ms int 30000 >=1 internal
-    Pause before a share partition's state is initialised again. Accepted, not used.
+    Pause before a share partition's state is initialised again.
 group.share.max.assignment.interval.ms int 15000 >=0 read-only
-    Upper bound of share.assignment.interval.ms. Accepted, not used.
+    Upper bound of share.assignment.interval.ms.
 group.share.max.delivery.count.limit int 10 5..25 read-only
     Upper bound of share.delivery.count.limit.
 group.share.max.heartbeat.interval.ms int 15000 >=1 read-only
-    Upper bound of share.heartbeat.interval.ms. Accepted, not used.
+    Upper bound of share.heartbeat.interval.ms.
 group.share.max.partition.max.record.locks int 4000 2000..10000 read-only
     Upper bound of share.partition.max.record.locks.
 group.share.max.record.lock.duration.ms int 60000 30000..3600000 read-only
     Upper bound of share.record.lock.duration.ms.
 group.share.max.session.timeout.ms int 60000 >=1 read-only
-    Upper bound of share.session.timeout.ms. Accepted, not used.
+    Upper bound of share.session.timeout.ms.
 group.share.max.share.sessions int 2000 >=1 read-only
     Share sessions that a broker keeps: one for each member that fetches from it.
 group.share.max.size int 200 1..1000 read-only
-    Members that a share group may have. Accepted, not used.
+    Members that a share group may have.
 group.share.min.assignment.interval.ms int 0 >=0 read-only
-    Lower bound of share.assignment.interval.ms. Accepted, not used.
+    Lower bound of share.assignment.interval.ms.
 group.share.min.delivery.count.limit int 2 2..5 read-only
     Lower bound of share.delivery.count.limit.
 group.share.min.heartbeat.interval.ms int 5000 >=1 read-only
-    Lower bound of share.heartbeat.interval.ms. Accepted, not used.
+    Lower bound of share.heartbeat.interval.ms.
 group.share.min.partition.max.record.locks int 100 100..2000 read-only
     Lower bound of share.partition.max.record.locks.
 group.share.min.record.lock.duration.ms int 15000 1000..30000 read-only
     Lower bound of share.record.lock.duration.ms.
 group.share.min.session.timeout.ms int 45000 >=1 read-only
-    Lower bound of share.session.timeout.ms. Accepted, not used.
+    Lower bound of share.session.timeout.ms.
 group.share.partition.max.record.locks int 2000 100..10000 read-only
     Default of the group setting share.partition.max.record.locks.
 group.share.persister.class.name string \
@@ -121,7 +121,7 @@ org.apache.kafka.server.share.persister.DefaultStatePersister - internal
 group.share.record.lock.duration.ms int 30000 1000..3600000 read-only
     Default of the group setting share.record.lock.duration.ms.
 group.share.session.timeout.ms int 45000 >=1 read-only
-    Default of the group setting share.session.timeout.ms. Accepted, not used.
+    Default of the group setting share.session.timeout.ms.
 group.streams.acceptable.recovery.lag long 10000 >=0 internal
     Default of the group setting streams.acceptable.recovery.lag. Accepted, not used.
 group.streams.assignment.interval.ms int 1000 >=0 cluster-wide

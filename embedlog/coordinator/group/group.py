@@ -1,7 +1,8 @@
-"""`Group`: the base class of the groups of both protocols.
+"""`Group`: the base class of the groups of all protocols.
 
     classic/     ClassicGroup   members elect a leader, which assigns (JoinGroup, SyncGroup)
     consumer/    ConsumerGroup  the coordinator assigns (KIP-848)
+    share/       ShareGroup     the coordinator assigns, members share partitions (KIP-932)
 
 The code for offsets asks a group whether a commit is allowed, whether the group may be deleted, and
 which stored offsets are in use. Listing and describing ask for names. No method changes a group,
@@ -47,7 +48,10 @@ class Group(ABC):
     """One group. Requires for every method: the lock of the shard that holds it."""
 
     GROUP_TYPE: str
-    """The type in ListGroups: "classic" or "consumer"."""
+    """The type in ListGroups: "classic", "consumer" or "share"."""
+
+    expires = True
+    """Whether the group is deleted once it has neither members nor offsets."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
+    from embedlog.coordinator.group.share.state_port import ShareState, StateOfBroker
     from embedlog.coordinator.shard_context import Pinned
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
@@ -49,7 +50,12 @@ class GroupCoordinator:
         replica_manager: ReplicaManager,
         log_manager: DataDirectories,
         metadata: Callable[[], MetadataImage],
+        *,
+        share_state: StateOfBroker | None = None,
     ) -> None:
+        """`share_state` returns the share coordinators that keep the state of share groups. Without
+        it they are not available.
+        """
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler
         self._metadata = metadata
@@ -71,11 +77,12 @@ class GroupCoordinator:
             log_manager,
             topic=OFFSETS_TOPIC,
             record_format=RecordFormat(GROUP_RECORD_TYPES),
-            make_shard=lambda context: GroupShard(context, self._group_count),
+            make_shard=lambda context: GroupShard(context, self._group_count, share_state),
             commit_timeout_ms=config.offsets_commit_timeout_ms,
             codec=config.offsets_topic_compression_codec,
             when_opened=GroupShard.opened,
         )
+        self._share_state = share_state
         self._hashes = Hashes()
         self._changes: deque[MetadataDelta] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
@@ -107,6 +114,15 @@ class GroupCoordinator:
         if topic is None:
             raise errors.NotCoordinator()
         return self._hashes.partition_of(group_id, len(topic.partitions))
+
+    @property
+    def share_state(self) -> ShareState:
+        """The share coordinators."""
+        if self._share_state is None:
+            from embedlog.coordinator.group.share.state_port import UNAVAILABLE
+
+            return UNAVAILABLE
+        return self._share_state()
 
     # Operations
 
@@ -177,8 +193,8 @@ class GroupCoordinator:
                 self._changes.popleft()
 
     def _act_on(self, change: MetadataDelta) -> None:
-        deleted = [topic.name for topic in change.deleted]
-        if OFFSETS_TOPIC in deleted:
+        deleted = change.deleted
+        if any(topic.name == OFFSETS_TOPIC for topic in deleted):
             self.runtime.unload_all()
         elif deleted:
             self.runtime.write_all(lambda shard: shard.forget_topics(deleted))

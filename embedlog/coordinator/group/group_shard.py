@@ -2,10 +2,12 @@
 
     classic    groups whose members elect a leader        record type 2
     consumer   groups that the coordinator assigns        record types 3-8 and 16
-    offsets    committed offsets of groups of either kind record types 0 and 1
+    share      groups whose members share partitions      record types 10-15
+    offsets    committed offsets of groups of any kind    record types 0 and 1
 
-All three share one dictionary of groups. The group's type selects the part for a request, the
-record type the part for a record. The part for consumer groups is made with the first such group.
+All parts share one dictionary of groups. The group's type selects the part for a request, the
+record type the part for a record. The parts for consumer and share groups are made with the first
+such group.
 """
 
 from __future__ import annotations
@@ -23,12 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
+    from embedlog.controller.metadata import TopicImage
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
     from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
+    from embedlog.coordinator.group.share.share_groups import ShareGroups
+    from embedlog.coordinator.group.share.state_port import StateOfBroker
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
+    from wire.schemas.alter_share_group_offsets import (
+        AlterShareGroupOffsetsRequest,
+        AlterShareGroupOffsetsResponse,
+    )
     from wire.schemas.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
         ConsumerGroupHeartbeatResponse,
@@ -40,11 +49,17 @@ if TYPE_CHECKING:
     from wire.schemas.offset_commit import OffsetCommitResponse
     from wire.schemas.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
     from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+    from wire.schemas.share_group_heartbeat import (
+        ShareGroupHeartbeatRequest,
+        ShareGroupHeartbeatResponse,
+    )
     from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _OFFSETS = (0, 1)
 _CLASSIC_GROUP = 2
 _CONSUMER = "consumer"
+_SHARE = "share"
+_SHARE_RECORDS = range(10, 16)
 _EXPIRY = "offset expiry"
 _MINUTE_MS = 60_000
 
@@ -52,14 +67,23 @@ _MINUTE_MS = 60_000
 class GroupShard:
     """One loaded shard. Requires for every method: the shard's lock."""
 
-    def __init__(self, context: ShardContext, group_count: Callable[[], int]) -> None:
-        """`group_count` counts the groups of all loaded shards of the broker."""
+    def __init__(
+        self,
+        context: ShardContext,
+        group_count: Callable[[], int],
+        share_state: StateOfBroker | None = None,
+    ) -> None:
+        """`group_count` counts the groups of all loaded shards of the broker. `share_state` returns
+        the share coordinators; without it they are not available.
+        """
         self.context = context
+        self._share_state = share_state
         self._group_count = group_count
         self.groups: dict[str, Group] = {}
         """All groups by id; the parts share this dictionary."""
         self.classic = ClassicGroups(context, self.groups)
         self._consumer: ConsumerGroups | None = None
+        self._share: ShareGroups | None = None
         self.offsets = OffsetStore()
 
     @property
@@ -70,6 +94,17 @@ class GroupShard:
 
             self._consumer = ConsumerGroups(self.context, self.groups, self.classic)
         return self._consumer
+
+    @property
+    def share(self) -> ShareGroups:
+        """The part for share groups."""
+        if self._share is None:
+            from embedlog.coordinator.group.share.share_groups import ShareGroups
+            from embedlog.coordinator.group.share.state_port import UNAVAILABLE
+
+            state = self._share_state or (lambda: UNAVAILABLE)
+            self._share = ShareGroups(self.context, self.groups, state)
+        return self._share
 
     # Members
 
@@ -113,6 +148,13 @@ class GroupShard:
             self._check_room(request.group_id)
         return self.consumer.heartbeats.heartbeat(client, request, version)
 
+    def share_heartbeat(
+        self, client: ClientIdentity, request: ShareGroupHeartbeatRequest
+    ) -> Result[ShareGroupHeartbeatResponse]:
+        if request.member_epoch == 0:
+            self._check_room(request.group_id)
+        return self.share.heartbeats.heartbeat(client, request)
+
     def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> int | None:
         """Restart the time limits of the chosen members; return the shortest of their sessions.
 
@@ -127,6 +169,8 @@ class GroupShard:
                         member.keep_alive()
         if self._consumer is not None:
             kept += self._consumer.keep_alive(is_alive)
+        if self._share is not None:
+            kept += self._share.keep_alive(is_alive)
         return min(kept, default=None)
 
     def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
@@ -143,6 +187,8 @@ class GroupShard:
                         member.session.expire()
         if self._consumer is not None:
             count += self._consumer.expire_sessions(is_chosen)
+        if self._share is not None:
+            count += self._share.expire_sessions(is_chosen)
         return count
 
     def _check_room(self, group_id: str) -> None:
@@ -188,17 +234,24 @@ class GroupShard:
         group = self.groups.get(request.group_id)
         return delete_offsets(request, self.offsets, group, self.context.metadata())
 
-    def forget_topics(self, topics: Iterable[str]) -> Result[None]:
+    def alter_share_offsets(
+        self, request: AlterShareGroupOffsetsRequest
+    ) -> Result[AlterShareGroupOffsetsResponse]:
+        self._check_room(request.group_id)
+        return self.share.offsets.alter(request)
+
+    def forget_topics(self, topics: Iterable[TopicImage]) -> Result[None]:
+        """Delete everything that groups store about deleted topics."""
         from embedlog.coordinator.group.offsets.store import offset_tombstone
 
-        return Result(
-            [
-                offset_tombstone(*place)
-                for topic in topics
-                for place in self.offsets.places_of(topic)
-            ],
-            is_atomic=False,
-        )
+        records = [
+            offset_tombstone(*place)
+            for topic in topics
+            for place in self.offsets.places_of(topic.name)
+        ]
+        if self._share is not None:
+            records += self._share.forget_topics({topic.topic_id for topic in topics})
+        return Result(records, is_atomic=False)
 
     # Groups
 
@@ -208,6 +261,9 @@ class GroupShard:
         """DeleteGroups of one group. Raises the errors of `administration.deletion`."""
         from embedlog.coordinator.group.administration import deletion
 
+        group: Any = self.groups.get(group_id)
+        if group is not None and group.GROUP_TYPE == _SHARE:
+            return self.share.delete_group(group, response)
         records = deletion(self.groups, self.offsets, group_id)
         return Result(records, response, is_atomic=False)
 
@@ -244,6 +300,8 @@ class GroupShard:
             self.offsets.replay(record.key, record.value, offset=offset, producer_id=producer_id)
         elif record_type == _CLASSIC_GROUP:
             self.classic.replay_metadata(record.key, record.value)
+        elif record_type in _SHARE_RECORDS:
+            self.share.replay(record.key, record.value)
         else:
             self.consumer.replay(record.key, record.value)
 
@@ -257,11 +315,15 @@ class GroupShard:
         self.classic.loaded()
         if self._consumer is not None:
             self._consumer.loaded()
+        if self._share is not None:
+            self._share.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
         yield from self.classic.opened()
         if self._consumer is not None:
             yield from self._consumer.opened()
+        if self._share is not None:
+            yield from self._share.opened()
 
     def unloaded(self, error: KafkaError) -> None:
         self.classic.unloaded(error)

@@ -65,7 +65,7 @@ class GroupValue:
     group_id: str
     state: str = DEAD
     protocol: str = ""
-    """"classic" or "consumer" (KIP-848); "" if the group does not exist."""
+    """"classic", "consumer" (KIP-848) or "share" (KIP-932); "" if the group does not exist."""
     assignor: str = ""
     """The assignor in use; "" if there is none yet."""
     epoch: int = -1

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.classic.classic_member import ClassicMember
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.group_shard import GroupShard
+    from embedlog.coordinator.group.share.share_group import ShareGroup
 
 _CLASSIC = "classic"
+_SHARE = "share"
 
 
 def read_group(
@@ -75,6 +77,8 @@ def value_of(shard: GroupShard, group_id: str) -> GroupValue:
     }
     if group.GROUP_TYPE == _CLASSIC:
         return _classic(group, committed)
+    if group.GROUP_TYPE == _SHARE:
+        return _share(group, shard.context.metadata())
     assignor = "pinned"
     if group_id not in shard.context.pinned:
         default = assignors.configured(shard.context.config.group_consumer_assignors)[0]
@@ -176,6 +180,32 @@ def _consumer(
             for each in group.members.values()
         ),
         committed=committed,
+    )
+
+
+def _share(group: ShareGroup, metadata: MetadataImage) -> GroupValue:
+    def named(held: Mapping[bytes, Iterable[int]]) -> tuple[TopicPartition, ...]:
+        return _named([held], lambda topic_id: _name(metadata, topic_id))
+
+    return GroupValue(
+        group.group_id,
+        group.state_name(),
+        group.GROUP_TYPE,
+        assignor="simple",
+        epoch=group.group_epoch,
+        target_epoch=group.target_epoch,
+        members=tuple(
+            GroupMember(
+                each.member_id,
+                each.client_id,
+                each.client_host.removeprefix("/"),
+                assignment=named(each.assigned),
+                subscription=tuple(sorted(each.topics)),
+                epoch=each.epoch,
+                target=named(group.target_of(each.member_id)),
+            )
+            for each in group.members.values()
+        ),
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.group_shard import GroupShard
 
+_SHARE = "share"
 _REASON = "a test asked for it"
 _LEAVE_VERSION = 5
 _HEARTBEAT_VERSION = 1
@@ -33,9 +34,11 @@ def rebalance(shard: GroupShard, group_id: str) -> Result[int]:
     """Begin a rebalance; answer with the generation or epoch before it.
 
     Raises:
-        GroupIdNotFound, IllegalState: there is no such group, or it has no members.
+        GroupIdNotFound, IllegalState: there is no such group, or it has no members, or they share
+            their partitions.
     """
     group = existing(shard, group_id)
+    _refuse_share_group(group)
     if not isinstance(group, ClassicGroup):
         return _next_target(shard, group)
     before = group.generation_id
@@ -73,6 +76,14 @@ def _next_target(shard: GroupShard, group: ConsumerGroup) -> Result[int]:
 def expel(shard: GroupShard, group_id: str, member: GroupMember) -> Result[Any]:
     """Remove a member, as the end of its session does."""
     group = existing(shard, group_id)
+    nobody = ClientIdentity.of("", "")
+    if group.GROUP_TYPE == _SHARE:
+        from wire.schemas.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+        shared = ShareGroupHeartbeatRequest(
+            group_id=group_id, member_id=member.member_id, member_epoch=-1
+        )
+        return shard.share_heartbeat(nobody, shared)
     is_classic = isinstance(group, ClassicGroup)
     if not is_classic and group.member(member.member_id).classic is None:
         leaving = ConsumerGroupHeartbeatRequest(
@@ -81,7 +92,6 @@ def expel(shard: GroupShard, group_id: str, member: GroupMember) -> Result[Any]:
             member_epoch=-1,
             instance_id=member.instance_id,
         )
-        nobody = ClientIdentity.of("", "")
         return shard.consumer_heartbeat(nobody, leaving, _HEARTBEAT_VERSION)
     identity = MemberIdentity(
         member_id=member.member_id, group_instance_id=member.instance_id, reason=_REASON
@@ -95,7 +105,8 @@ def expel(shard: GroupShard, group_id: str, member: GroupMember) -> Result[Any]:
 
 
 def commit(shard: GroupShard, group_id: str, offsets: Mapping[TopicPartition, int]) -> Result[None]:
-    """Commit offsets, also of a group that has members."""
+    """Commit offsets, also of a group that has members. Raise IllegalState for a share group."""
+    _refuse_share_group(shard.groups.get(group_id))
     metadata = shard.context.metadata()
     now_ms = shard.context.wall_ms()
     return Result(
@@ -124,6 +135,13 @@ def existing(shard: GroupShard, group_id: str) -> Any:
     if found is None:
         raise GroupIdNotFound(f"there is no group {group_id!r}")
     return found
+
+
+def _refuse_share_group(group: Any) -> None:
+    if group is not None and group.GROUP_TYPE == _SHARE:
+        raise IllegalState(
+            f"{group.group_id!r} is a share group: no rebalances, no committed offsets"
+        )
 
 
 def no_members(group_id: str) -> IllegalState:

@@ -64,9 +64,13 @@ class World:
             heartbeat_purgatory=DelayedOperationPurgatory("Heartbeat", self._timer()),
         )
         self.context = ShardContext(0, world, lambda _context, operation: self.write(operation))
-        self.shard = GroupShard(self.context, lambda: len(self.shard.groups))
+        self.shard = self.make_shard()
         self._is_locked = False
         self._load(log or [])
+
+    def make_shard(self) -> GroupShard:
+        """Return an empty shard."""
+        return GroupShard(self.context, lambda: len(self.shard.groups))
 
     def _timer(self) -> Timer:
         timer = Timer(self.runtime.clock, self.runtime.scheduler.notify)
@@ -90,11 +94,14 @@ class World:
 
     def restarted(self, *, compacted: bool = False, **settings: object) -> World:
         """Return a shard that has loaded the records of this one."""
-        log = self.log
-        if compacted:
-            last = {key: number for number, (key, _) in enumerate(log)}
-            log = [entry for number, entry in enumerate(log) if last[entry[0]] == number]
-        return World(log, like=self, **settings)
+        return World(self._kept(compacted=compacted), like=self, **settings)
+
+    def _kept(self, *, compacted: bool) -> Log:
+        """Return the log; compacted, it has the last record of each key."""
+        if not compacted:
+            return self.log
+        last = {key: number for number, (key, _) in enumerate(self.log)}
+        return [entry for number, entry in enumerate(self.log) if last[entry[0]] == number]
 
     # The cluster
 
@@ -172,7 +179,7 @@ class World:
         if error is not None:
             pending.fail(error)
         elif isinstance(result.response, Pending):
-            result.response.add_callback(lambda done: pending.complete(done.result()) and None)
+            pending.follow(result.response)
         else:
             pending.complete(result.response)
 

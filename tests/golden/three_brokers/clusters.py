@@ -29,6 +29,12 @@ _FAILING = {
     "unclean.leader.election.interval.ms": "1000",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
+_SHARING = {
+    **_FAILING,
+    "share.coordinator.state.topic.num.partitions": "3",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.assignor.offload.enable": "false",
+}
 
 
 class Kind(NamedTuple):
@@ -59,5 +65,6 @@ KINDS: dict[str, Kind] = {
         {**_SETTINGS, "broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "2000"},
         APART,
     ),
+    "share members": Kind(_SHARING, APART),
     "directories": Kind(_FAILING, APART, DIRECTORIES),
 }

@@ -51,6 +51,7 @@ heartbeats."""
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4
 _FIRST_WITH_SKIP_ASSIGNMENT = 9
+_SHARE = "share"
 
 
 class Joins:
@@ -71,6 +72,8 @@ class Joins:
         former = self._groups.get(request.group_id)
         if isinstance(former, ClassicGroup):
             return self._join(former, joining)
+        if former is not None and former.GROUP_TYPE == _SHARE:
+            return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.member_id:
             return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         group = self._groups[request.group_id] = ClassicGroup(

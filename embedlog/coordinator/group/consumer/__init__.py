@@ -11,7 +11,7 @@
     consumer_group       one group: three epochs, members, target assignment
     holders              the member that holds each partition
     member               one member, and its states
-    subscriptions        the members' topics and preferred assignors; the hash of the metadata
+    subscriptions        the members' topics and preferred assignors
     regexes              patterns of topic names: checking and matching them
     regex_matching       when a group's patterns are matched, and the effect
     member_records       members and assignments as records, and back

@@ -8,8 +8,8 @@ from embedlog.coordinator.group.consumer import member_records
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import MemberTimers
-from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.group import Group, is_in_process
+from embedlog.coordinator.group.metadata_hash import metadata_hash
 from embedlog.coordinator.result import CoordinatorRecord, Result
 
 TYPE_CHECKING = False

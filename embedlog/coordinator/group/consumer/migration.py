@@ -18,7 +18,7 @@ from embedlog.coordinator.group.consumer import member_records, protocol_bytes
 from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
 from embedlog.coordinator.group.consumer.membership import Membership, not_a_consumer_group
-from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
+from embedlog.coordinator.group.metadata_hash import metadata_hash
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.errors import KafkaError
 from embedlog.logger import Logger

@@ -1,18 +1,14 @@
-"""The subscriptions of a group's members, and the hash that detects changes of their metadata."""
+"""The subscriptions of a group's members, and their preferred assignors."""
 
 from __future__ import annotations
-
-from _blake2 import blake2b  # `hashlib` would load OpenSSL, 3 ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 
-_HASH_SIZE = 8
 _NO_TOPICS: frozenset[str] = frozenset()
 
 
@@ -122,19 +118,6 @@ def _count(counts: dict[str, int], member: ConsumerMember, step: int) -> None:
         counts[name] = count
     else:
         del counts[name]
-
-
-def metadata_hash(topics: Iterable[str], metadata: MetadataImage) -> int:
-    """Return an int64 hash of the topics' ids and partition counts; 0 if none of them exists."""
-    by_name = metadata.topics_by_name
-    found = [by_name[name] for name in sorted(topics) if name in by_name]
-    if not found:
-        return 0
-    digest = blake2b(digest_size=_HASH_SIZE)
-    for topic in found:
-        digest.update(topic.topic_id)
-        digest.update(len(topic.partitions).to_bytes(4, "big"))
-    return int.from_bytes(digest.digest(), "big", signed=True)
 
 
 def _count_down(counts: dict[str, int], key: str) -> None:

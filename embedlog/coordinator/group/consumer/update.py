@@ -14,10 +14,11 @@ records were already applied.
 from __future__ import annotations
 
 from embedlog.coordinator.group import assignors
+from embedlog.coordinator.group.assignment_interval import may_assign
 from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
-from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.consumer.target_assignment import ids_of, make_target_assignment
+from embedlog.coordinator.group.metadata_hash import metadata_hash
 from embedlog.logger import Logger
 
 _log = Logger("group")
@@ -126,7 +127,8 @@ class MemberUpdate:
 
     def _target(self, group_epoch: int) -> tuple[int, Partitions]:
         group, context = self._group, self._context
-        if group_epoch == group.target_epoch or not self._may_assign():
+        interval = "consumer.assignment.interval.ms"
+        if group_epoch == group.target_epoch or not may_assign(group, context, interval):
             return group.target_epoch, group.target_of(self._after)
         made = make_target_assignment(
             group,
@@ -155,17 +157,3 @@ class MemberUpdate:
 
     def _default_assignor(self) -> str:
         return assignors.configured(self._context.config.group_consumer_assignors)[0]
-
-    def _may_assign(self) -> bool:
-        group, context = self._group, self._context
-        interval_ms = context.group_config(group.group_id, "consumer.assignment.interval.ms")
-        assert isinstance(interval_ms, int), interval_ms
-        waited_ms = context.wall_ms() - group.target_made_ms
-        # A clock that was set back must not stop assignments until it catches up.
-        if waited_ms >= interval_ms or waited_ms < 0:
-            return True
-        # Nor a wall clock that stands still in a test: count from here on the monotonic clock.
-        counted = group.counted_from
-        if counted is None or counted[0] != group.target_epoch:
-            counted = group.counted_from = group.target_epoch, context.monotonic_ms() - waited_ms
-        return context.monotonic_ms() - counted[1] >= interval_ms

@@ -3,7 +3,7 @@
     an offset with an expiry time      at that time
     any other offset                   `offsets.retention.minutes` after the time its group names
     an offset in use                   never: a member reads the topic, or a transaction is open
-    a group without members            with its last offset
+    a group without members            with its last offset; a share group never
 
 The group decides which of its offsets can expire, and from when their retention counts: see
 `Group.offset_expiry_base`.
@@ -32,6 +32,8 @@ def expired(
     """Return the records that delete everything expired at `now_ms`. Requires: the shard's lock."""
     records: list[CoordinatorRecord] = []
     for group in groups.values():
+        if not group.expires:
+            continue
         old, left_count = _expired_offsets(store, group, now_ms, retention_ms)
         records += old
         if not left_count and group.is_empty() and not store.has_open(group.group_id):

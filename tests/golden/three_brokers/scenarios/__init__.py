@@ -12,6 +12,7 @@ from tests.golden.three_brokers.scenarios import (
     reassignments,
     registrations,
     share_coordinators,
+    share_groups,
     share_leaders,
     waiting,
     wrong_broker,
@@ -30,6 +31,7 @@ __all__ = [
     "registrations",
     "share_coordinators",
     "share_leaders",
+    "share_groups",
     "waiting",
     "wrong_broker",
 ]

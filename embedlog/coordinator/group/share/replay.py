@@ -1,0 +1,105 @@
+"""Applying records of types 10-15 to the groups: after an append, and when a shard loads.
+
+Compaction drops a record once a later record has the same key, so replay must be able to apply each
+record without the records before it. Tombstones of unknown keys have no effect.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.share import member_records
+from embedlog.coordinator.group.share.member import ShareMember
+from embedlog.coordinator.group.share.share_group import FIRST_EPOCH, ShareGroup
+from embedlog.coordinator.group.share.state_topics import StateTopics
+from wire.schemas import share_group_metadata as schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.coordinator.group.group import Group
+
+    Groups = dict[str, Group]
+
+
+def replay(groups: Groups, key: Any, value: Any, now_ms: int) -> None:
+    """Apply one record to `groups`; a `value` of None is a tombstone. `now_ms` is monotonic."""
+    apply = _BY_KEY[type(key)]
+    group = groups.get(key.group_id)
+    if value is not None:
+        if not isinstance(group, ShareGroup):
+            # It replaces a group of another type, whose records are all earlier.
+            group = groups[key.group_id] = ShareGroup(key.group_id)
+        apply(group, key, value)
+        if type(key) is schema.ShareGroupStatePartitionMetadataKey:
+            known, begun = group.begun_ms, group.state_topics.initializing
+            group.begun_ms = {topic_id: known.get(topic_id, now_ms) for topic_id in begun}
+    elif isinstance(group, ShareGroup):
+        if type(key) is schema.ShareGroupMetadataKey:
+            del groups[key.group_id]
+        else:
+            apply(group, key, None)
+
+
+def _group_epoch(group: ShareGroup, _key: Any, value: schema.ShareGroupMetadataValue) -> None:
+    group.group_epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+
+
+def _member(
+    group: ShareGroup,
+    key: schema.ShareGroupMemberMetadataKey,
+    value: schema.ShareGroupMemberMetadataValue | None,
+) -> None:
+    if value is None:
+        group.drop_member(key.member_id)
+        return
+    before = group.members.get(key.member_id) or ShareMember(key.member_id)
+    group.put_member(member_records.with_metadata(before, value))
+
+
+def _target_epoch(
+    group: ShareGroup, _key: Any, value: schema.ShareGroupTargetAssignmentMetadataValue | None
+) -> None:
+    group.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+    group.target_made_ms = 0 if value is None else value.assignment_timestamp
+
+
+def _target(
+    group: ShareGroup,
+    key: schema.ShareGroupTargetAssignmentMemberKey,
+    value: schema.ShareGroupTargetAssignmentMemberValue | None,
+) -> None:
+    if value is None:
+        group.target.pop(key.member_id, None)
+    else:
+        group.target[key.member_id] = member_records.read_target(value)
+
+
+def _assignment(
+    group: ShareGroup,
+    key: schema.ShareGroupCurrentMemberAssignmentKey,
+    value: schema.ShareGroupCurrentMemberAssignmentValue | None,
+) -> None:
+    before = group.members.get(key.member_id)
+    if before is None:
+        if value is None:
+            return
+        before = ShareMember(key.member_id)
+    group.put_member(member_records.with_assignment(before, value))
+
+
+def _state_topics(
+    group: ShareGroup, _key: Any, value: schema.ShareGroupStatePartitionMetadataValue | None
+) -> None:
+    group.state_topics = StateTopics() if value is None else member_records.read_state_topics(value)
+
+
+_BY_KEY: dict[type, Callable[[ShareGroup, Any, Any], None]] = {
+    schema.ShareGroupMetadataKey: _group_epoch,
+    schema.ShareGroupMemberMetadataKey: _member,
+    schema.ShareGroupTargetAssignmentMetadataKey: _target_epoch,
+    schema.ShareGroupTargetAssignmentMemberKey: _target,
+    schema.ShareGroupCurrentMemberAssignmentKey: _assignment,
+    schema.ShareGroupStatePartitionMetadataKey: _state_topics,
+}
