@@ -40,6 +40,16 @@ def test_the_first_answer_is_empty_and_the_next_has_the_partitions(world: ShareW
     assert world.beat("m", 3).assignment is None
 
 
+def test_a_member_without_partitions_may_be_asked_to_come_back_soon() -> None:
+    world = ShareWorld(embedlog_share_first_heartbeat_ms=50)
+    assert world.beat("m", 0, "t").heartbeat_interval_ms == 5000, "there is no such topic yet"
+    world.make_topic("t", 1)
+    answer = world.beat("m", 2)
+    assert (answer.heartbeat_interval_ms, answer.assignment) == (50, None)
+    answer = world.beat("m", answer.member_epoch)
+    assert (answer.heartbeat_interval_ms, world.held_by("m")) == (5000, {"t": {0}})
+
+
 def test_the_records_of_a_first_heartbeat_have_kafkas_order(world: ShareWorld) -> None:
     world.beat("m", 0, "t")
     world.beat("m", 2)

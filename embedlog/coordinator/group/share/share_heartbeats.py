@@ -76,7 +76,7 @@ class ShareHeartbeats:
         response = ShareGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._interval_ms(group_id),
+            heartbeat_interval_ms=self._interval_ms(group_id, member),
             assignment=_assignment(member.assigned)
             if is_full or member.assigned != before.assigned
             else None,
@@ -115,9 +115,17 @@ class ShareHeartbeats:
         )
         return result
 
-    def _interval_ms(self, group_id: str) -> int:
+    def _interval_ms(self, group_id: str, member: ShareMember) -> int:
+        """Return the time to the member's next heartbeat. The first partitions of a member come
+        with a heartbeat after their initialization.
+        """
         interval_ms = self._context.group_config(group_id, "share.heartbeat.interval.ms")
         assert isinstance(interval_ms, int), interval_ms
+        first_ms: int = self._context.config.embedlog_share_first_heartbeat_ms
+        if first_ms and not member.assigned:
+            known = self._context.metadata().topics_by_name
+            if any(name in known for name in member.topics):
+                return min(first_ms, interval_ms)
         return interval_ms
 
 
