@@ -91,6 +91,12 @@ if TYPE_CHECKING:
         PreparedTransaction as PreparedTransaction,
     )
     from embedlog.client.producer.transaction import Transaction as Transaction
+    from embedlog.client.share.acknowledge_type import AcknowledgeType as AcknowledgeType
+    from embedlog.client.share.consumer import ShareConsumer as ShareConsumer
+    from embedlog.client.share.record import (
+        ShareRecord as ShareRecord,
+        ShareRecords as ShareRecords,
+    )
     from embedlog.cluster.cluster import Cluster as Cluster, open as open
     from embedlog.cluster.faults.network import ClusterNetwork as ClusterNetwork
     from embedlog.cluster.handles.broker_disk import BrokerDisk as BrokerDisk
@@ -156,6 +162,9 @@ _PUBLIC = {
     "client.producer.records": "ProducerRecord",
     "client.producer.transactions.prepared": "PreparedTransaction",
     "client.producer.transaction": "Transaction",
+    "client.share.acknowledge_type": "AcknowledgeType",
+    "client.share.consumer": "ShareConsumer",
+    "client.share.record": "ShareRecord ShareRecords",
     "cluster.cluster": "Cluster open",
     "cluster.faults.network": "ClusterNetwork",
     "cluster.handles.broker_disk": "BrokerDisk",

@@ -41,11 +41,19 @@ class RecordUnreadable(EmbedlogError):
     """A record cannot be returned: its batch is damaged, or a deserializer refused it.
 
     The position stays at `offset` of `topic`-`partition`: every poll raises again until the
-    consumer seeks past it.
+    consumer seeks past it. A share consumer acknowledges the record and goes on.
     """
 
-    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
-        super().__init__(f"{topic}-{partition} at offset {offset}: {reason}; seek past it to go on")
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        reason: str,
+        *,
+        advice: str = "seek past it to go on",
+    ) -> None:
+        super().__init__(f"{topic}-{partition} at offset {offset}: {reason}; {advice}")
         self.topic = topic
         self.partition = partition
         self.offset = offset

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from embedlog.client.admin.new_topics import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.producer.producer import Producer
+    from embedlog.client.share.consumer import ShareConsumer
     from embedlog.cluster.faults.network import ClusterNetwork
     from embedlog.cluster.handles.broker_node import BrokerNode
     from embedlog.cluster.handles.cluster_controller import ClusterController
@@ -328,6 +329,12 @@ class Cluster:
         from embedlog.client.consumer.consumer import Consumer
 
         return Consumer(self, **settings)
+
+    def share_consumer(self, **settings: Any) -> ShareConsumer:
+        """Return a share consumer of this cluster; the settings are `embedlog.ShareConsumer`'s."""
+        from embedlog.client.share.consumer import ShareConsumer
+
+        return ShareConsumer(self, **settings)
 
     def admin(self, **settings: Any) -> Admin:
         """Return an admin client of this cluster, with the settings of `embedlog.Admin`."""

@@ -1,4 +1,7 @@
-"""`ConsumerParts`: the objects that all parts of one consumer share."""
+"""`ConsumerParts`: the objects that all parts of one consumer share.
+
+`ClientParts` are those that a share consumer has as well.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ TOTALS = (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from embedlog.client.consumer.subscription_state import SubscriptionState
@@ -34,33 +37,24 @@ if TYPE_CHECKING:
     from wire.schema import R, Request
 
 
-class ConsumerParts:
-    """Objects that the parts of one consumer share; none is replaced while the consumer lives."""
+class ClientParts:
+    """Objects that the parts of one client share; none is replaced while the client lives."""
 
     def __init__(
         self,
         transport: Transport,
         metadata: Metadata,
-        subscription: SubscriptionState,
         settings: Settings,
         arrived: Callable[[Pending[Any]], None],
+        totals: Iterable[str],
     ) -> None:
         self.transport = transport
         self.metadata = metadata
-        self.subscription = subscription
         self.settings = settings
         self.arrived = arrived
         """Called when an answer for one of the parts has arrived. Any thread may make the call."""
-        self.interceptors: InterceptorChain | None = None
-        self.counts = dict.fromkeys(TOTALS, 0)
-        """The value of each metric in `TOTALS`; the parts add to them."""
-
-    @property
-    def heartbeat_interval_ms(self) -> int:
-        """heartbeat.interval.ms, or its default for the transport."""
-        in_process = self.transport.in_process
-        default = IN_PROCESS_HEARTBEAT_INTERVAL_MS if in_process else HEARTBEAT_INTERVAL_MS
-        return self.settings["heartbeat.interval.ms"] or default
+        self.counts = dict.fromkeys(totals, 0)
+        """The value of each metric in `totals`; the parts add to them."""
 
     def send(
         self,
@@ -75,3 +69,26 @@ class ConsumerParts:
         if not pending.done():
             pending.add_callback(self.arrived)
         return pending
+
+
+class ConsumerParts(ClientParts):
+    """Objects that the parts of one consumer share."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        metadata: Metadata,
+        subscription: SubscriptionState,
+        settings: Settings,
+        arrived: Callable[[Pending[Any]], None],
+    ) -> None:
+        super().__init__(transport, metadata, settings, arrived, TOTALS)
+        self.subscription = subscription
+        self.interceptors: InterceptorChain | None = None
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        """heartbeat.interval.ms, or its default for the transport."""
+        in_process = self.transport.in_process
+        default = IN_PROCESS_HEARTBEAT_INTERVAL_MS if in_process else HEARTBEAT_INTERVAL_MS
+        return self.settings["heartbeat.interval.ms"] or default

@@ -12,7 +12,7 @@ from wire.schemas.find_coordinator import FindCoordinatorRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.consumer.parts import ConsumerParts
+    from embedlog.client.consumer.parts import ClientParts
     from embedlog.errors import KafkaError
     from embedlog.runtime.pending import Pending
     from wire.schemas.find_coordinator import FindCoordinatorResponse
@@ -37,7 +37,7 @@ LOST_COORDINATOR = frozenset(
 class CoordinatorLookup:
     """Finds the group's coordinator. `advance` never waits."""
 
-    def __init__(self, parts: ConsumerParts, group_id: str) -> None:
+    def __init__(self, parts: ClientParts, group_id: str) -> None:
         self._parts = parts
         self._transport = parts.transport
         self._group_id = group_id

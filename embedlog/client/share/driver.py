@@ -1,0 +1,238 @@
+"""`ShareDriver`: the loop in which a share consumer's calls wait."""
+
+from __future__ import annotations
+
+from _weakref import ref
+
+from embedlog.client.consumer.guard import Guard
+from embedlog.client.errors import IllegalState, WakeupError
+from embedlog.client.share.record import ShareRecords
+from embedlog.client.share.settings import EXPLICIT
+from embedlog.errors import ClosedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.client.share.acknowledgements import ShareCommit
+    from embedlog.client.share.coordinator import ShareCoordinator
+    from embedlog.client.share.hand_out import ShareHandOut
+    from embedlog.client.share.leaders import ShareLeaders
+    from embedlog.client.share.parts import ShareParts
+    from embedlog.client.waiting import Waiter
+
+
+class ShareGuard(Guard):
+    """A guard that also refuses calls inside the callback for acknowledgements."""
+
+    __slots__ = ("is_calling",)
+    is_calling: bool
+    """True while the callback runs."""
+
+    def __enter__(self) -> None:
+        if self.is_calling:
+            raise IllegalState("the callback for acknowledgements cannot use its consumer")
+        super().__enter__()
+
+
+class ShareDriver:
+    """Advances the metadata, the group, the acknowledgements and the fetches of one consumer."""
+
+    def __init__(
+        self,
+        parts: ShareParts,
+        waiter: Waiter,
+        leaders: ShareLeaders,
+        hand_out: ShareHandOut,
+        coordinator: ShareCoordinator,
+    ) -> None:
+        self._parts = parts
+        self._transport = parts.transport
+        self._clock = parts.transport.runtime.clock
+        self._waiter = waiter
+        self._assignment = parts.assignment
+        self.in_flight = parts.in_flight
+        self.leaders = leaders
+        self._hand_out = hand_out
+        self.coordinator = coordinator
+        self._outcomes = parts.outcomes
+        self.is_explicit: bool = parts.settings["share.acknowledgement.mode"] == EXPLICIT
+        self.guard = ShareGuard(
+            self._transport.runtime.scheduler if self._transport.in_process else None
+        )
+        """Every call of the consumer runs inside this guard."""
+        self.guard.is_calling = False
+        self.is_woken = False
+        """True from `wakeup` until a call raises WakeupError."""
+        self.is_ending = False
+        """True after `end_call`."""
+        self._transport.ends_soon = _weakly(self)
+        if self._transport.is_closed:
+            self.end_call()  # the cluster was closed before this line
+
+    # Polling
+
+    def poll(self, timeout_ms: int) -> ShareRecords:
+        """Make passes until there are records, and return them; without records on timeout.
+
+        Requires: inside the guard.
+        """
+        if not self._assignment.topics:
+            raise IllegalState("nothing to read: call subscribe first")
+        if self.is_woken:
+            self._raise_woken()
+        now_ms = self._clock.monotonic_ms()
+        self._queue_former(now_ms)
+        self.settle()
+        self._coordinate(now_ms)
+        found = self._hand_out.records() if self._is_ready else None
+        if found is None:
+            found = self._fetch_and_collect(timeout_ms, now_ms)
+        else:
+            self.leaders.advance(now_ms, fetches=False)  # send the acknowledgements
+        self.settle()
+        return ShareRecords({}) if found is None else found
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._hand_out.has_some or self.in_flight.has_again
+
+    def _queue_former(self, now_ms: int) -> None:
+        """Acknowledge the records of former polls.
+
+        Raises:
+            IllegalState: in the explicit mode a record is not acknowledged.
+        """
+        self.begin_commit(None, now_ms)
+        if self.is_explicit and (count := self.in_flight.open_count):
+            self.leaders.advance(now_ms, fetches=False)
+            raise IllegalState(
+                f"poll: {count} records of the last poll are not acknowledged; with "
+                "share.acknowledgement.mode=explicit each record must be"
+            )
+
+    def _fetch_and_collect(self, timeout_ms: int, now_ms: int) -> ShareRecords | None:
+        deadline = now_ms + timeout_ms
+        while True:
+            delay = self._waiter.advance(now_ms, self._coordinate, self._fetch)
+            found = self._collect(now_ms)
+            if found is not None:
+                return found
+            # Check after the pass, because the pass resets the waiter's signal. A later wakeup sets
+            # the signal again and ends the wait.
+            if self.is_woken:
+                self._raise_woken()
+            self.settle()
+            self._waiter.wait(delay, deadline, now_ms)
+            if self.is_woken:
+                self._raise_woken()
+            now_ms = self._clock.monotonic_ms()
+            if now_ms >= deadline:
+                # Time is over: one more pass takes records that arrived at the last moment.
+                self._waiter.advance(now_ms, self._coordinate, self._keep)
+                return self._collect(now_ms)
+
+    def _collect(self, now_ms: int) -> ShareRecords | None:
+        found = self._hand_out.records()
+        if found is None:
+            # Acknowledge the gaps of answers without records.
+            self.begin_commit(None, now_ms, accepts=False)
+        return found
+
+    def _fetch(self, now_ms: int) -> int | None:
+        fetches = not self.in_flight.is_renewing and not self._is_ready
+        return self.leaders.advance(now_ms, fetches=fetches)
+
+    def _keep(self, now_ms: int) -> int | None:
+        return self.leaders.advance(now_ms, fetches=False)
+
+    def _coordinate(self, now_ms: int) -> int | None:
+        coordinator = self.coordinator
+        delay = coordinator.poll(now_ms)
+        if coordinator.member.is_joined and not coordinator.duty.is_running:
+            self.guard.share(coordinator.duty.turn)
+            coordinator.duty.start()
+        return delay
+
+    # Acknowledging
+
+    def begin_commit(
+        self, commit: ShareCommit | None, now_ms: int, *, accepts: bool | None = None
+    ) -> None:
+        """Queue all acknowledgements; the implicit mode by default accepts all other records."""
+        chosen = not self.is_explicit if accepts is None else accepts
+        taken = self.in_flight.take(accepts=chosen)
+        if taken:
+            patience_ms: int = self._parts.settings["default.api.timeout.ms"]
+            self.leaders.queue(taken, now_ms + patience_ms, commit)
+
+    def commit(self, commit: ShareCommit, timeout_ms: int | None) -> None:
+        """Send all acknowledgements and wait for their outcomes, which `commit` has then."""
+        now_ms = self._clock.monotonic_ms()
+        self.begin_commit(commit, now_ms)
+
+        def is_over() -> bool:
+            if self.is_woken:
+                self._raise_woken()
+            return commit.is_done
+
+        limit = self._parts.settings["default.api.timeout.ms"] if timeout_ms is None else timeout_ms
+        self._waiter.until(is_over, limit, self.coordinator.keep, self._keep)
+        commit.give_up()
+        self.settle()
+
+    def commit_now(self) -> None:
+        """Send all acknowledgements that can be sent now."""
+        now_ms = self._clock.monotonic_ms()
+        self.begin_commit(None, now_ms)
+        self.leaders.advance(now_ms, fetches=False)
+        self.settle()
+
+    def settle(self) -> None:
+        """Call the user's callback for the outcomes that are there."""
+        self.guard.is_calling = True
+        try:
+            self._outcomes.settle()
+        finally:
+            self.guard.is_calling = False
+
+    # Waking
+
+    def wakeup(self) -> None:
+        self.is_woken = True
+        self._waiter.arrived()
+        self._transport.wake()
+
+    def is_gone(self) -> bool:
+        """Return whether the consumer, or its cluster, was closed."""
+        return self.guard.is_closed or self._transport.is_closed
+
+    def end_call(self) -> None:
+        """Make the waiting call raise ClosedError: a `close` waits for its end."""
+        self.is_ending = True
+        self.wakeup()
+
+    def forget_wakeup(self) -> None:
+        """Cancel a `wakeup` that no call has raised yet. Requires: no call is running."""
+        self.is_woken = False
+
+    def _raise_woken(self) -> None:
+        if self._transport.is_closed:
+            # Stay woken: no later call shall wait for answers, either.
+            raise ClosedError("the cluster was closed")
+        self.forget_wakeup()
+        if self.is_ending:
+            raise ClosedError("the consumer is being closed")
+        raise WakeupError("wakeup was called")
+
+
+def _weakly(driver: ShareDriver) -> Callable[[], None]:
+    """Return `driver.end_call`, for the transport, which must not keep the driver alive."""
+    reference = ref(driver)
+
+    def end_call() -> None:
+        found = reference()
+        if found is not None:
+            found.end_call()
+
+    return end_call
