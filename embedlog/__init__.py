@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         ProducerState as ProducerState,
         ResourceType as ResourceType,
     )
+    from embedlog.client.admin.share_groups import ShareGroupOffset as ShareGroupOffset
     from embedlog.client.admin.transactions import (
         FencedProducer as FencedProducer,
         TransactionDescription as TransactionDescription,
@@ -141,6 +142,7 @@ _PUBLIC = {
         "AlterOperation ClusterDescription ConfigEntry ConfigResource ItemResults "
         "LogDirectory OffsetSpec ProducerState ResourceType"
     ),
+    "client.admin.share_groups": "ShareGroupOffset",
     "client.admin.transactions": "FencedProducer TransactionDescription TransactionListing",
     "client.cluster_nodes": "Node",
     "client.consumer.consumer": "Consumer",

@@ -92,7 +92,7 @@ INNER_FLOORS = {
         "directory exit_status internal_topics log_lines progress text",
     ),
     "embedlog.client": (
-        "admin producer",
+        "admin producer share",
         "consumer",
         "waiting",
         "connect lacks parse_settings",
@@ -104,6 +104,7 @@ INNER_FLOORS = {
     ),
     "embedlog.client.admin": (
         "admin",
+        "share_groups",
         "cluster configs group_offsets groups records replicas topics transactions",
         "part",
         "coordinators new_topics",
@@ -145,6 +146,18 @@ INNER_FLOORS = {
         "batch",
         "columns",
         "partitioners settings sizes",
+    ),
+    "embedlog.client.share": (
+        "consumer",
+        "closing",
+        "driver",
+        "coordinator hand_out",
+        "leaders membership",
+        "answers",
+        "leader parts",
+        "acknowledgements assignment fetched",
+        "in_flight session",
+        "acknowledge_type record settings wire_batches",
     ),
     "embedlog.cluster": (
         "cluster",

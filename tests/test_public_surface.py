@@ -20,7 +20,7 @@ import wire
 
 PUBLIC = {
     "embedlog": set(embedlog.__all__),
-    "embedlog.aio": {"Admin", "Consumer", "Producer"},
+    "embedlog.aio": {"Admin", "Consumer", "Producer", "ShareConsumer"},
     "wire": {
         "LATEST", "InvalidMessage", "MalformedMessage", "Payload", "RemoteProtocolError",
         "UnknownApi", "UnknownVersion", "UnsupportedField", "declaration", "decode", "decode_from",
@@ -59,7 +59,7 @@ def test_each_public_name_resolves_and_explains_itself(module: str) -> None:
     assert not silent - PLAIN_VALUES
 
 
-@pytest.mark.parametrize("name", ["Admin", "Cluster", "Consumer", "Producer"])
+@pytest.mark.parametrize("name", ["Admin", "Cluster", "Consumer", "Producer", "ShareConsumer"])
 def test_public_methods_explain_themselves(name: str) -> None:
     for method, value in vars(getattr(embedlog, name)).items():
         if callable(value) and not method.startswith("_"):
@@ -69,10 +69,11 @@ def test_public_methods_explain_themselves(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "Admin", "CloseOptions", "Cluster", "Consumer", "ConsumerGroupMetadata",
+        "AcknowledgeType", "Admin", "CloseOptions", "Cluster", "Consumer", "ConsumerGroupMetadata",
         "ConsumerRebalanceListener", "ConsumerRecord", "OffsetAndMetadata", "Producer",
         "ProducerRecord", "RecordMetadata",
-        "RoundRobinPartitioner", "SubscriptionPattern", "open", "open_reader",
+        "RoundRobinPartitioner", "ShareConsumer", "ShareRecord", "ShareRecords",
+        "SubscriptionPattern", "open", "open_reader",
     ],
 )  # fmt: skip
 def test_examples_in_public_docstrings_hold(name: str) -> None:
@@ -89,6 +90,7 @@ def test_examples_in_public_docstrings_hold(name: str) -> None:
 NOT_AWAITED = {
     "Admin": set(),
     "Consumer": {"commit_async", "wakeup"},  # asyncio tasks have their own cancellation
+    "ShareConsumer": {"commit_async", "wakeup"},
     "Producer": {"run", "wait_for"},  # only futures of threads have it
 }
 
@@ -109,7 +111,7 @@ def _parameters(kind: type, call: str) -> list[tuple[str, object, object]]:
     return [(p.name, p.kind, p.default) for p in parameters if p.name != "on_delivery"]
 
 
-@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer"])
+@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer", "ShareConsumer"])
 def test_examples_for_asyncio_hold(name: str) -> None:
     found = doctest.DocTestFinder().find(getattr(embedlog.aio, name), name, globs={})
     examples = [test for test in found if test.examples and "asyncio" in (test.docstring or "")]

@@ -1,4 +1,4 @@
-"""Producer, consumer and admin client for asyncio: the clients of `embedlog` as coroutines.
+"""Producer, consumers and admin client for asyncio: the clients of `embedlog` as coroutines.
 
     from embedlog.aio import Consumer, Producer
 
@@ -18,11 +18,12 @@ to a cluster of this process or to an address. These threads do the waiting:
                wait for the disk. Over a network the client's own thread sends.
     consumer   one thread: the first call that may wait starts it, `close` ends it. In process and
                without a group, a poll that finds records needs no thread.
+    share      one thread
     admin      one thread
 
-A consumer or admin client makes one call at a time, in the order in which tasks make them; many
-tasks may share it. Cancelling leaves no half-done call: a cancelled poll returns no records and
-moves no position; a record that was sent stays sent.
+A consumer, a share consumer or an admin client makes one call at a time, in the order in which
+tasks make them; many tasks may share it. Cancelling leaves no half-done call: a cancelled poll
+returns no records and moves no position; a record that was sent stays sent.
 
 A client belongs to the event loop that used it first. No other part of embedlog imports asyncio.
 """
@@ -32,5 +33,6 @@ from __future__ import annotations
 from embedlog.aio.admin import Admin
 from embedlog.aio.consumer import Consumer
 from embedlog.aio.producer import Producer
+from embedlog.aio.share_consumer import ShareConsumer
 
-__all__ = ["Admin", "Consumer", "Producer"]
+__all__ = ["Admin", "Consumer", "Producer", "ShareConsumer"]

@@ -68,6 +68,12 @@ class Admin:
     alter_group_offsets = awaited(blocking.Admin.alter_group_offsets)
     delete_group_offsets = awaited(blocking.Admin.delete_group_offsets)
 
+    # Share groups
+    describe_share_groups = awaited(blocking.Admin.describe_share_groups)
+    list_share_group_offsets = awaited(blocking.Admin.list_share_group_offsets)
+    alter_share_group_offsets = awaited(blocking.Admin.alter_share_group_offsets)
+    delete_share_group_offsets = awaited(blocking.Admin.delete_share_group_offsets)
+
     # Transactions
     list_transactions = awaited(blocking.Admin.list_transactions)
     describe_transactions = awaited(blocking.Admin.describe_transactions)

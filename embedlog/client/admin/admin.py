@@ -15,6 +15,7 @@ from embedlog.client.admin.group_offsets import GroupOffsetAdmin
 from embedlog.client.admin.groups import GroupAdmin
 from embedlog.client.admin.records import RecordAdmin
 from embedlog.client.admin.replicas import ReplicaAdmin
+from embedlog.client.admin.share_groups import ShareGroupAdmin
 from embedlog.client.admin.topics import TopicAdmin
 from embedlog.client.admin.transactions import TransactionAdmin
 from embedlog.client.connect import connect
@@ -37,6 +38,7 @@ class Admin(
     RecordAdmin,
     GroupAdmin,
     GroupOffsetAdmin,
+    ShareGroupAdmin,
     TransactionAdmin,
     ReplicaAdmin,
     ClusterAdmin,

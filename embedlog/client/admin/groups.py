@@ -77,7 +77,7 @@ class MemberDescription(AdminValue):
 class GroupDescription(AdminValue):
     """A group and its members.
 
-    `group_type` is "classic" or "consumer". The epochs are -1 in a classic group.
+    `group_type` is "classic", "consumer" or "share". The epochs are -1 in a classic group.
     `authorized_operations` are numbers of Kafka's AclOperation; None unless the call requested it.
     """
 
@@ -322,7 +322,7 @@ def _consumer_group(described: ConsumerGroup, coordinator: Node) -> GroupDescrip
         members=members,
         group_epoch=described.group_epoch,
         target_assignment_epoch=described.assignment_epoch,
-        authorized_operations=_operations(described.authorized_operations),
+        authorized_operations=operations(described.authorized_operations),
     )
 
 
@@ -336,7 +336,7 @@ def _classic_group(described: ClassicGroup, coordinator: Node) -> GroupDescripti
         assignor=described.protocol_data,
         coordinator=coordinator,
         members=members,
-        authorized_operations=_operations(described.authorized_operations),
+        authorized_operations=operations(described.authorized_operations),
     )
 
 
@@ -376,7 +376,8 @@ def _partitions(assignment: Assignment) -> list[TopicPartition]:
     )
 
 
-def _operations(bits: int) -> frozenset[int] | None:
+def operations(bits: int) -> frozenset[int] | None:
+    """Return the numbers of the operations that a group's description allows; None if unasked."""
     if bits == _NO_OPERATIONS:
         return None
     return frozenset(number for number in range(32) if bits >> number & 1)

@@ -62,7 +62,7 @@ class ShareClosing:
         warn_user(text, ResourceWarning, line=self._made_at)
 
     def _end_sessions(self, deadline: int) -> None:
-        """Send what is acknowledged, release the other records, and wait for the answers."""
+        """Send the acknowledgements, release the other records, and wait for the answers."""
         leaders, now_ms = self._driver.leaders, self._now_ms()
         leaders.queue(self._driver.in_flight.take(accepts=False), deadline)
         leaders.take_arrived(now_ms)

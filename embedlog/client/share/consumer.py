@@ -273,7 +273,7 @@ class ShareConsumer:
 
     @outer_close(in_callbacks=False)
     def close(self, timeout: float | None = None) -> None:
-        """Send what is acknowledged, release all other records, leave the group, free resources.
+        """Send the acknowledgements, release all other records, leave the group, free resources.
 
         In the implicit mode the records of the last poll are released: commit before, to accept
         them. Waits at most `timeout` seconds (by default 30) for brokers. A second call does

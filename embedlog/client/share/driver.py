@@ -140,6 +140,7 @@ class ShareDriver:
         return found
 
     def _fetch(self, now_ms: int) -> int | None:
+        self.leaders.take_arrived(now_ms)
         fetches = not self.in_flight.is_renewing and not self._is_ready
         return self.leaders.advance(now_ms, fetches=fetches)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.share.acknowledge_type import AcknowledgeType
 from embedlog.client.share.record import ShareRecord
-from embedlog.client.user_code import describe
 from embedlog.runtime.outer_call import as_user
 from wire.records import RecordBatch, RecordsError, iter_batches
 from wire.records.decode.choose import rows
@@ -89,24 +88,29 @@ class FetchedPartition:
         call goes on after it.
         """
         found: list[ShareRecord] = []
-        for record in self._rows:
-            failure = _convert(record, converters, found)
-            if failure is not None:
-                return found, failure
-        failure = self._begin_batch()
-        if failure is None and not self.is_drained:
-            for record in self._rows:
-                failure = _convert(record, converters, found)
-                if failure is not None:
-                    break
+        failure = self._hand_out(converters, found)
+        if failure is None and not found:
+            failure = self._begin_batch() or self._hand_out(converters, found)
         return found, failure
+
+    def _hand_out(self, converters: Converters, found: list[ShareRecord]) -> Unreadable | None:
+        """Append the records of the current batch to `found`, up to an unreadable one."""
+        if converters == (None, None):
+            found += self._rows
+            return None
+        for record in self._rows:
+            try:
+                found.append(_converted(record, converters))
+            except RecordUnreadable as error:
+                return Unreadable(error, [record.offset], AcknowledgeType.RELEASE)
+        return None
 
     def _begin_batch(self) -> Unreadable | None:
         """Decode the next batch that has acquired offsets, into `_rows`."""
         try:
             batch = next(self._batches, None)
         except RecordsError as error:
-            # The rest cannot be told apart: other deliveries may have the bytes as they should be.
+            # The rest of the answer is unreadable. Another delivery may be sound.
             return self._unreadable(self.left(), str(error), AcknowledgeType.RELEASE)
         if batch is None:
             self.gaps += self.left()
@@ -165,47 +169,39 @@ class FetchedPartition:
         ]
 
     def _unreadable(self, offsets: list[int], reason: str, kind: int) -> Unreadable | None:
-        return _unreadable(self.key, offsets, reason, kind) if offsets else None
+        if not offsets:
+            return None
+        return Unreadable(_unreadable(self.key, offsets[0], reason, kind), offsets, kind)
 
 
 def _offsets(ranges: Iterator[AcquiredRange] | list[AcquiredRange]) -> list[int]:
     return [offset for first, last, _ in ranges for offset in range(first, last + 1)]
 
 
-def _unreadable(
-    key: tuple[str, int],
-    offsets: list[int],
-    reason: str,
-    kind: int,
-) -> Unreadable:
+def _unreadable(key: tuple[str, int], offset: int, reason: str, kind: int) -> RecordUnreadable:
     chosen = "RELEASE" if kind == AcknowledgeType.RELEASE else "REJECT"
-    error = RecordUnreadable(*key, offsets[0], reason, advice=_ADVICE.format(chosen))
-    return Unreadable(error, offsets, kind)
+    return RecordUnreadable(*key, offset, reason, advice=_ADVICE.format(chosen))
 
 
-def _convert(
-    record: ShareRecord, converters: Converters, found: list[ShareRecord]
-) -> Unreadable | None:
-    """Append the deserialized record to `found`; if a deserializer refuses it, say so."""
-    if converters == (None, None):
-        found.append(record)
-        return None
+def _converted(record: ShareRecord, converters: Converters) -> ShareRecord:
+    """Return the deserialized record.
+
+    Raises:
+        RecordUnreadable: a deserializer refused it.
+    """
+    for_key, for_value = converters
     *head, key, value, headers, count = record
-    topic, partition, offset = record.topic, record.partition, record.offset
-    step = None
+    topic = record.topic
+    step = for_key
     try:
-        for_key, for_value = converters
         if for_key is not None and key is not None:
-            step = for_key
             key = as_user(for_key.for_topic(topic), key)
+        step = for_value
         if for_value is not None and value is not None:
-            step = for_value
             value = as_user(for_value.for_topic(topic), value)
     except Exception as error:
         assert step is not None, record
-        reason = f"the deserializer says {error!r} ({step.setting} {describe(step.given)})"
-        failure = _unreadable((topic, partition), [offset], reason, AcknowledgeType.RELEASE)
-        failure.error.__cause__ = error
-        return failure
-    found.append(ShareRecord((*head, key, value, headers, count)))
-    return None
+        reason = f"the deserializer says {error!r} ({step.setting} {step.name})"
+        place = topic, record.partition
+        raise _unreadable(place, record.offset, reason, AcknowledgeType.RELEASE) from error
+    return ShareRecord((*head, key, value, headers, count))

@@ -34,7 +34,10 @@ _LEAVE_EPOCH = -1
 _FIRST_INTERVAL_MS = 5_000
 """Used until the broker has named its interval."""
 _EARLY_MS = 50
-"""The first pause before an early heartbeat; each following one is twice as long."""
+_EARLY_MAX_MS = 500
+"""The first pause before an early heartbeat, and the longest; each is twice the one before."""
+_EARLY_COUNT_MAX = 25
+"""Number of early heartbeats of a member without partitions: they take ten seconds."""
 
 
 class ShareMemberState:
@@ -74,7 +77,7 @@ class ShareMembership:
         """The error that the next poll raises."""
         self.heartbeat_sent_ms: int | None = None
         self.interval_ms = _FIRST_INTERVAL_MS
-        self._early_ms = _EARLY_MS
+        self._early_count = 0
         self._next_ms = 0
         self._polled_ms = 0
         self._pending: Pending[ShareGroupHeartbeatResponse] | None = None
@@ -196,12 +199,11 @@ class ShareMembership:
         self._next_ms = now_ms + self._pause_ms()
 
     def _pause_ms(self) -> int:
-        """Return the time to the next heartbeat: early ones follow each other ever more slowly."""
-        if not self._assignment.is_empty:
-            self._early_ms = _EARLY_MS
+        """Return the time to the next heartbeat, which is early while there are no partitions."""
+        if not self._assignment.is_empty or self._early_count >= _EARLY_COUNT_MAX:
             return self.interval_ms
-        pause_ms = min(self._early_ms, self.interval_ms)
-        self._early_ms *= 2
+        pause_ms = min(_EARLY_MS << self._early_count, _EARLY_MAX_MS, self.interval_ms)
+        self._early_count += 1
         return pause_ms
 
     def _refused(self, error: KafkaError, now_ms: int) -> None:
@@ -226,7 +228,7 @@ class ShareMembership:
     def _doubt(self) -> None:
         """Send all fields in the next heartbeat, now: the coordinator may know none of them."""
         self._known = None
-        self._early_ms = _EARLY_MS
+        self._early_count = 0
 
     # Leaving
 

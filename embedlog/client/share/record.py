@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
 
+    _Found = list["ShareRecord"]
+
     def _field(index: int, doc: str) -> int: ...
 else:
     from _collections import _tuplegetter as _field
@@ -49,11 +51,11 @@ class ShareRecords(ConsumerRecords):
 
     if TYPE_CHECKING:
 
-        def records(self, topic_partition: TopicPartition) -> list[ShareRecord]: ...  # type: ignore[override]
+        def records(self, topic_partition: TopicPartition) -> _Found: ...  # type: ignore[override]
 
-        def items(self) -> Iterator[tuple[TopicPartition, list[ShareRecord]]]: ...  # type: ignore[override]
+        def items(self) -> Iterator[tuple[TopicPartition, _Found]]: ...  # type: ignore[override]
 
-        def __getitem__(self, topic_partition: TopicPartition) -> list[ShareRecord]: ...  # type: ignore[override]
+        def __getitem__(self, topic_partition: TopicPartition) -> _Found: ...  # type: ignore[override]
 
         def __iter__(self) -> Iterator[ShareRecord]: ...
 
