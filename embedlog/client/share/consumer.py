@@ -194,7 +194,7 @@ class ShareConsumer:
         self._acknowledge(key, number, type, "acknowledge_offset")
 
     def _acknowledge(self, key: TopicPartition, offset: int, kind: int, call: str) -> None:
-        if kind not in ALL_TYPES:
+        if type(kind) is not int or kind not in ALL_TYPES:
             raise ValueError(f"{call}(type={kind!r}): expected one of AcknowledgeType")
         with self._guard:
             if not self._driver.is_explicit:

@@ -102,7 +102,8 @@ class ShareLeaders:
                 self._fetch(leader, wanted[leader.node_id])
             elif leader.waiting:
                 self._acknowledge(leader)
-        self.take_arrived(now_ms)  # in process the answers arrive at once
+        if self.take_arrived(now_ms):  # in process the answers arrive at once
+            return 0
         return delay
 
     def take_arrived(self, now_ms: int) -> bool:

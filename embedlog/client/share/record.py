@@ -55,7 +55,7 @@ class ShareRecords(ConsumerRecords):
 
         def items(self) -> Iterator[tuple[TopicPartition, _Found]]: ...  # type: ignore[override]
 
-        def __getitem__(self, topic_partition: TopicPartition) -> _Found: ...  # type: ignore[override]
+        def __getitem__(self, key: TopicPartition, /) -> _Found: ...  # type: ignore[override]
 
         def __iter__(self) -> Iterator[ShareRecord]: ...
 
