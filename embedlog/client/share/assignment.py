@@ -23,15 +23,16 @@ class ShareAssignment:
         self._keys: dict[tuple[bytes, int], TopicPartition] = {}
         self._seen_changes = -1
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._places
-
     def set(self, assigned: Iterable[TopicPartitions]) -> None:
         self._places = frozenset(
             (topic.topic_id, number) for topic in assigned for number in topic.partitions
         )
         self._seen_changes = -1
+
+    @property
+    def has_all_topics(self) -> bool:
+        """True if each subscribed topic has an assigned partition."""
+        return {key.topic for key in self.partitions().values()}.issuperset(self.topics)
 
     def clear(self) -> None:
         self.set(())

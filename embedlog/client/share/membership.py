@@ -3,9 +3,9 @@
     LEFT -> JOINING -> MEMBER        JOINING, MEMBER -> FENCED -> JOINING, any -> LEFT
 
 The broker assigns partitions in its answers. A member may use an assignment at once and gives
-nothing up: several members may have the same partition. Until it has partitions, a member sends its
-heartbeats earlier than the broker asks for, because a group gets its first partitions a moment
-after the first heartbeat.
+nothing up: several members may have the same partition. Until it has a partition of each topic, a
+member sends some heartbeats earlier than the broker asks for, because a group gets the partitions
+of a topic a moment after the first heartbeat that names it.
 
 The user's thread calls `advance`; the membership duty calls `keep_alive` between the user's calls.
 """
@@ -37,7 +37,7 @@ _EARLY_MS = 50
 _EARLY_MAX_MS = 500
 """The first pause before an early heartbeat, and the longest; each is twice the one before."""
 _EARLY_COUNT_MAX = 25
-"""Number of early heartbeats of a member without partitions: they take ten seconds."""
+"""Number of early heartbeats after a change of the subscription: they take ten seconds."""
 
 
 class ShareMemberState:
@@ -117,7 +117,7 @@ class ShareMembership:
         if not self.is_joined:
             self.transition_to(ShareMemberState.JOINING)
             self.member_epoch = _JOIN_EPOCH
-            self._doubt()
+            self._known = None  # the coordinator may know none of the topics
         delay = self._beat(now_ms)
         return delay if self.error is None and self.is_joined else 0
 
@@ -166,6 +166,8 @@ class ShareMembership:
         self._next_ms = now_ms + self.interval_ms
         self._parts.counts["heartbeat-total"] += 1
         self._told = topics = self._assignment.topics
+        if topics != self._known:
+            self._early_count = 0
         joins = self.member_epoch == _JOIN_EPOCH
         request = ShareGroupHeartbeatRequest(
             group_id=self._parts.settings["group.id"],
@@ -199,8 +201,8 @@ class ShareMembership:
         self._next_ms = now_ms + self._pause_ms()
 
     def _pause_ms(self) -> int:
-        """Return the time to the next heartbeat, which is early while there are no partitions."""
-        if not self._assignment.is_empty or self._early_count >= _EARLY_COUNT_MAX:
+        """Return the time to the next heartbeat: early while a topic has no partition."""
+        if self._early_count >= _EARLY_COUNT_MAX or self._assignment.has_all_topics:
             return self.interval_ms
         pause_ms = min(_EARLY_MS << self._early_count, _EARLY_MAX_MS, self.interval_ms)
         self._early_count += 1
@@ -224,11 +226,6 @@ class ShareMembership:
     def _fence(self) -> None:
         self._assignment.clear()
         self.transition_to(ShareMemberState.FENCED)
-
-    def _doubt(self) -> None:
-        """Send all fields in the next heartbeat, now: the coordinator may know none of them."""
-        self._known = None
-        self._early_count = 0
 
     # Leaving
 

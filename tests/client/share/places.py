@@ -10,6 +10,7 @@ from embedlog import Admin, ConfigResource, Producer, ShareConsumer, ShareRecord
 
 EXPLICIT = {"share.acknowledgement.mode": "explicit"}
 WAIT_MS = 15_000
+GROUP_SETTINGS = {"share.auto.offset.reset": "earliest", "share.assignment.interval.ms": "0"}
 _numbers = count()
 
 Connect = Callable[[], Any]
@@ -25,7 +26,7 @@ class Place:
         self.group = f"workers-{number}"
         with Admin(connect()) as admin:
             admin.create_topics({self.topic: partitions}).check()
-        self.configure(**{"share.auto.offset.reset": "earliest", **group_settings})
+        self.configure(**GROUP_SETTINGS, **group_settings)
 
     def configure(self, **settings: str) -> None:
         changes = {name: (0, value) for name, value in settings.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from embedlog.runtime import Runtime
 from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.transport import InProcessTransport
@@ -43,8 +44,8 @@ class NodeTransport(InProcessTransport):
 
 
 class ScriptedShareBroker(ScriptedBroker):
-    def __init__(self, topics: dict[str, int]) -> None:
-        super().__init__(topics, sim_runtime(seed=7))
+    def __init__(self, topics: dict[str, int], runtime: Runtime | None = None) -> None:
+        super().__init__(topics, runtime or sim_runtime(seed=7))
         self.node_id = -1
         self.sessions: dict[int, list[Any]] = {}
         """By node, [epoch of the next request, places of the session]."""
