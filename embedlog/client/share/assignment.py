@@ -30,6 +30,11 @@ class ShareAssignment:
         self._seen_changes = -1
 
     @property
+    def count(self) -> int:
+        """Number of assigned partitions."""
+        return len(self._places)
+
+    @property
     def has_all_topics(self) -> bool:
         """True if each subscribed topic has an assigned partition."""
         return {key.topic for key in self.partitions().values()}.issuperset(self.topics)

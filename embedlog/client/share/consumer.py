@@ -264,8 +264,14 @@ class ShareConsumer:
         """Return totals and present values by Kafka's metric names. There are no rates.
 
         Any thread may call it, also after `close`.
+
+        >>> with embedlog.open() as cluster:
+        ...     with embedlog.ShareConsumer(cluster, group_id="workers") as consumer:
+        ...         consumer.metrics()["acknowledgements-send-total"]
+        0.0
         """
         found = {name: float(count) for name, count in self._parts.counts.items()}
+        found["assigned-partitions"] = float(self._assignment.count)
         now_ms = self._parts.transport.runtime.clock.monotonic_ms()
         sent_ms = self._driver.coordinator.member.heartbeat_sent_ms
         found["last-heartbeat-seconds-ago"] = -1.0 if sent_ms is None else (now_ms - sent_ms) / 1000

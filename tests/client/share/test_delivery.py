@@ -277,6 +277,16 @@ def test_new_records_reach_a_waiting_poll(place: Place) -> None:
         timer.join()
 
 
+def test_a_closed_consumer_takes_no_records(place: Place) -> None:
+    with place.consumer() as other:
+        assert not other.poll(SOON_MS)
+        with place.consumer() as consumer:
+            assert not consumer.poll(SOON_MS)
+            assert not consumer.poll(0)  # leaves a fetch that waits
+        place.fill(*numbered(3))
+        assert {record.delivery_count for record in read(other, 3)} == {1}
+
+
 def test_a_member_that_polls_too_seldom_leaves_and_comes_back(place: Place) -> None:
     place.fill(*numbered(2), one_batch=False)
     with place.consumer(max_poll_interval_ms=300) as consumer:

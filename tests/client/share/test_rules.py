@@ -742,18 +742,14 @@ def test_close_ends_the_sessions_before_it_leaves() -> None:
 def test_records_that_arrive_for_a_lost_partition_are_released() -> None:
     broker = broker_with(b"a", partitions=2)
     with consumer_of(broker) as consumer:
+        held: Pending[Any] = Pending()
+        answer_once(broker, ShareFetchRequest, held)
         consumer.poll(0)
-        consumer.commit_sync()
-        broker.write("jobs", b"b")
-
-        def lose(request: Any) -> Any:
-            if isinstance(request, ShareFetchRequest):
-                broker.faults.clear()
-                broker.assigned = [("jobs", 1)]
-                consumer._driver.coordinator.member._assignment.clear()
-            return PASS
-
-        broker.faults.append(lose)
+        broker.assigned = [("jobs", 1)]
+        consumer.subscribe(["jobs", "more"])
+        consumer.poll(0)
+        broker.node_id = 1
+        held.complete(broker.answer(broker.of_kind(ShareFetchRequest)[0]))
         assert not consumer.poll(0)
         consumer.poll(0)
-        assert broker.done["jobs", 0][1] == RELEASE
+        assert broker.done["jobs", 0] == {0: RELEASE}

@@ -1,4 +1,4 @@
-"""A share consumer on three brokers, some of which die."""
+"""A share consumer on three brokers of Apache Kafka or of embedlog, which die one by one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+import embedlog
 from embedlog import Admin, NewTopic, ShareConsumer
+from tests.client.several_brokers import Brokers
 from tests.client.share.places import EXPLICIT, WAIT_MS, Place
+from tests.client.test_several_own_brokers import OwnBrokers
 from tests.support.kafka_cluster import KafkaCluster, kafka_cluster
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -28,12 +31,26 @@ LONG_S = 60
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+def of_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     with kafka_cluster(tmp_path_factory.mktemp("kafka"), settings=SETTINGS) as cluster:
         yield cluster
 
 
-def place_on(brokers: KafkaCluster, partitions: int) -> Place:
+@pytest.fixture(scope="module")
+def of_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBrokers]:
+    folder = tmp_path_factory.mktemp("brokers")
+    own = {**SETTINGS, "controller.quorum.voters": "1@127.0.0.1:9093"}
+    with embedlog.open(folder, brokers=3, config=own) as cluster:
+        yield OwnBrokers(cluster)
+
+
+@pytest.fixture(params=[pytest.param("of_kafka", marks=pytest.mark.interop), "of_ours"])
+def brokers(request: pytest.FixtureRequest) -> Brokers:
+    made: Brokers = request.getfixturevalue(request.param)
+    return made
+
+
+def place_on(brokers: Brokers, partitions: int) -> Place:
     place = Place(lambda: brokers.bootstrap, 1)
     place.topic += "-replicated"
     with Admin(brokers.bootstrap) as admin:
@@ -73,7 +90,7 @@ def values(prefix: str, partitions: int) -> dict[int, list[bytes]]:
 
 
 @pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
-def test_partitions_of_all_brokers_are_read(brokers: KafkaCluster, mode: str) -> None:
+def test_partitions_of_all_brokers_are_read(brokers: Brokers, mode: str) -> None:
     place = place_on(brokers, 6)
     written = values("a", 6)
     for number, each in written.items():
@@ -84,7 +101,7 @@ def test_partitions_of_all_brokers_are_read(brokers: KafkaCluster, mode: str) ->
 
 
 def test_every_record_is_delivered_although_each_broker_dies_in_turn(
-    brokers: KafkaCluster,
+    brokers: Brokers,
 ) -> None:
     place = place_on(brokers, 3)
     with place.consumer(EXPLICIT, request_timeout_ms=5_000) as consumer:
