@@ -216,6 +216,18 @@ def test_a_poll_sends_the_acknowledgements_with_its_fetch() -> None:
         assert not broker.of_kind(ShareAcknowledgeRequest)
 
 
+def test_a_late_answer_is_returned_without_another_fetch() -> None:
+    broker = broker_with(b"a")
+    with consumer_of(broker) as consumer:
+        held: Pending[Any] = Pending()
+        answer_once(broker, ShareFetchRequest, held)
+        assert not consumer.poll(0)
+        broker.node_id = 1
+        held.complete(broker.answer(broker.of_kind(ShareFetchRequest)[0]))
+        assert len(consumer.poll(0)) == 1
+        assert len(broker.of_kind(ShareFetchRequest)) == 1
+
+
 def test_a_session_names_a_partition_once() -> None:
     broker = broker_with()
     with consumer_of(broker) as consumer:
@@ -321,7 +333,8 @@ def test_a_refused_renewal_does_not_bring_the_record_back() -> None:
 
 
 def test_nothing_is_fetched_while_a_renewal_is_under_way() -> None:
-    broker = broker_with(b"a")
+    broker = broker_with(b"a", partitions=2)
+    broker.leaders["jobs", 1] = 2
     with consumer_of(broker, EXPLICIT) as consumer:
         (record,) = consumer.poll(0)
         consumer.acknowledge(record, RENEW)
@@ -339,7 +352,9 @@ def test_offsets_without_a_record_are_gaps() -> None:
     broker = broker_with(b"a", b"b")
     broker.write_marker("jobs")
     broker.write("jobs", b"d")
+    told: list[Any] = []
     with consumer_of(broker, EXPLICIT) as consumer:
+        consumer.set_acknowledgement_commit_callback(lambda *outcome: told.append(outcome))
         records = consumer.poll(0)
         assert [record.offset for record in records] == [0, 1, 3]
         for record in records:
@@ -347,6 +362,7 @@ def test_offsets_without_a_record_are_gaps() -> None:
         broker.requests.clear()
         assert consumer.commit_sync() == {HERE: None}
         assert batches(sent(broker, ShareAcknowledgeRequest)) == [(0, 3, [1, 1, GAP, 1])]
+        assert told == [({HERE: {0, 1, 3}}, None)], "the callback hears only of records"
 
 
 def test_a_poll_goes_on_after_an_answer_with_gaps_only() -> None:
