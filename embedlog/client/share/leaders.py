@@ -124,7 +124,8 @@ class ShareLeaders:
     def close(self) -> list[Pending[Any]]:
         """Send the waiting acknowledgements and end the sessions, which releases all other records.
 
-        Returns the answers to wait for; `take_arrived` takes them.
+        Returns the answers to wait for; `take_arrived` takes them. A fetch that waits is left out
+        unless it carries acknowledgements.
         """
         for leader in self._by_node.values():
             session = leader.session
@@ -136,7 +137,9 @@ class ShareLeaders:
             request = session.acknowledge(types, renews=renews, closes=True)
             pending = self._parts.send(leader.node_id, request)
             self._closing.append((leader, SentRequest(pending, chosen, None)))
-        return [sent.pending for _, sent in self._closing]
+        told = [leader.sent for leader in self._by_node.values() if leader.sent is not None]
+        carriers = [sent.pending for sent in told if sent.acknowledgements]
+        return [*carriers, *(sent.pending for _, sent in self._closing)]
 
     def fail_all(self) -> None:
         """End all acknowledgements without an outcome: the consumer is closed."""

@@ -100,8 +100,11 @@ class ShareSession:
     def acknowledge(
         self, types: TypesByPlace, *, renews: bool, closes: bool = False
     ) -> share_acknowledge.ShareAcknowledgeRequest:
-        """Return a request with acknowledgements only. Requires: the session is open."""
-        assert self.epoch, self
+        """Return a request with acknowledgements only.
+
+        Requires: the session is open, or `closes` and the opening fetch is under way.
+        """
+        assert self.epoch or (closes and not types), self
         topics: dict[bytes, share_acknowledge.AcknowledgeTopic] = {}
         for place in sorted(types):
             topic = topics.setdefault(

@@ -755,6 +755,47 @@ def test_close_ends_the_sessions_before_it_leaves() -> None:
     assert broker.locked["jobs", 0] == set()
 
 
+def test_close_waits_for_acknowledgements_that_are_under_way() -> None:
+    broker = broker_with(b"a")
+    told: list[Any] = []
+    consumer = consumer_of(broker)
+    consumer.set_acknowledgement_commit_callback(lambda *outcome: told.append(outcome))
+    consumer.poll(0)
+    held: Pending[Any] = Pending()
+    answer_once(broker, ShareFetchRequest, held)
+    assert not consumer.poll(0)
+    fetch = broker.of_kind(ShareFetchRequest)[-1]
+
+    class Later:
+        """Answers the fetch while somebody waits."""
+
+        due_ms = broker.runtime.clock.monotonic_ms() + 100
+
+        def run_once(self, now_ms: int) -> int | None:
+            if now_ms < self.due_ms:
+                return self.due_ms - now_ms
+            broker.node_id = 1
+            broker.sessions[1] = [fetch.share_session_epoch, set()]
+            held.complete(broker.answer(fetch))
+            broker.runtime.scheduler.remove(self)
+            return None
+
+    later = Later()
+    broker.runtime.scheduler.add(later)
+    consumer.close()
+    assert told == [({HERE: {0}}, None)]
+
+
+def test_close_ends_a_session_that_is_being_opened() -> None:
+    broker = broker_with(b"a")
+    consumer = consumer_of(broker)
+    answer_once(broker, ShareFetchRequest, Pending())
+    assert not consumer.poll(0)
+    answer_once(broker, ShareAcknowledgeRequest, share_acknowledge.ShareAcknowledgeResponse())
+    consumer.close()
+    assert broker.of_kind(ShareAcknowledgeRequest)[0].share_session_epoch == -1
+
+
 def test_records_that_arrive_for_a_lost_partition_are_released() -> None:
     broker = broker_with(b"a", partitions=2)
     with consumer_of(broker) as consumer:
