@@ -764,7 +764,8 @@ def test_close_waits_for_acknowledgements_that_are_under_way() -> None:
     held: Pending[Any] = Pending()
     answer_once(broker, ShareFetchRequest, held)
     assert not consumer.poll(0)
-    fetch = broker.of_kind(ShareFetchRequest)[-1]
+    broker.node_id = 1
+    answer = broker.answer(broker.of_kind(ShareFetchRequest)[-1])
 
     class Later:
         """Answers the fetch while somebody waits."""
@@ -774,9 +775,7 @@ def test_close_waits_for_acknowledgements_that_are_under_way() -> None:
         def run_once(self, now_ms: int) -> int | None:
             if now_ms < self.due_ms:
                 return self.due_ms - now_ms
-            broker.node_id = 1
-            broker.sessions[1] = [fetch.share_session_epoch, set()]
-            held.complete(broker.answer(fetch))
+            held.complete(answer)
             broker.runtime.scheduler.remove(self)
             return None
 
