@@ -30,8 +30,10 @@ from embedlog.client.share.driver import ShareDriver
 from embedlog.client.share.hand_out import ShareHandOut
 from embedlog.client.share.leaders import ShareLeaders
 from embedlog.client.share.parts import ShareParts
+from embedlog.client.share.record import ShareRecord
 from embedlog.client.share.settings import settings_of
 from embedlog.client.waiting import Waiter
+from embedlog.common import TopicPartition
 from embedlog.runtime.outer_call import outer, outer_close
 
 TYPE_CHECKING = False
@@ -41,8 +43,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.share.acknowledgements import Callback
-    from embedlog.client.share.record import ShareRecord, ShareRecords
-    from embedlog.common import TopicPartition
+    from embedlog.client.share.record import ShareRecords
     from embedlog.errors import KafkaError
     from embedlog.transport import Transport
 
@@ -177,8 +178,11 @@ class ShareConsumer:
             TypeError, ValueError: `record` is not a record of a poll, or `type` not one of the
                 types.
         """
-        place = getattr(record, "topic", None), getattr(record, "partition", None)
-        key = arguments.partition(place, "acknowledge", "record")
+        if not isinstance(record, ShareRecord):
+            raise arguments.WrongType(
+                f"acknowledge(record={arguments.shown(record)}): expected a ShareRecord of a poll"
+            )
+        key = record.topic, record.partition
         self._acknowledge(key, record.offset, type, "acknowledge")
 
     @outer
@@ -193,7 +197,7 @@ class ShareConsumer:
         number = arguments.offset(offset, "acknowledge_offset")
         self._acknowledge(key, number, type, "acknowledge_offset")
 
-    def _acknowledge(self, key: TopicPartition, offset: int, kind: int, call: str) -> None:
+    def _acknowledge(self, key: tuple[str, int], offset: int, kind: int, call: str) -> None:
         if type(kind) is not int or kind not in ALL_TYPES:
             raise ValueError(f"{call}(type={kind!r}): expected one of AcknowledgeType")
         with self._guard:
@@ -201,7 +205,7 @@ class ShareConsumer:
                 raise IllegalState(f"{call}: share.acknowledgement.mode is not explicit")
             if not self._driver.in_flight.acknowledge(key, offset, kind):
                 raise IllegalState(
-                    f"{call}: no record of {key} at offset {offset} waits for an acknowledgement"
+                    f"{call}: no record of {TopicPartition(*key)} at offset {offset} waits for an acknowledgement"
                 )
 
     @outer
