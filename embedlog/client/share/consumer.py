@@ -205,7 +205,8 @@ class ShareConsumer:
                 raise IllegalState(f"{call}: share.acknowledgement.mode is not explicit")
             if not self._driver.in_flight.acknowledge(key, offset, kind):
                 raise IllegalState(
-                    f"{call}: no record of {TopicPartition(*key)} at offset {offset} waits for an acknowledgement"
+                    f"{call}: no record of {TopicPartition(*key)} at offset {offset} waits for an "
+                    "acknowledgement"
                 )
 
     @outer
