@@ -90,8 +90,11 @@ class ShareDriver:
             found = self._fetch_and_collect(timeout_ms, now_ms)
         else:
             self.leaders.advance(now_ms, fetches=False)  # send the acknowledgements
+        if found is not None:
+            # The callback waits for the next call: if it raised now, the records would be lost.
+            return found
         self.settle()
-        return ShareRecords({}) if found is None else found
+        return ShareRecords({})
 
     @property
     def _is_ready(self) -> bool:
