@@ -104,7 +104,7 @@ class DelayedShareFetch(DelayedOperation):
             return False
         is_any = self._acquire(readable)
         if not is_any and not must_answer:
-            return False  # another fetch was faster
+            return False  # another fetch was faster, or the session is over
         self._is_done = True
         return self.complete_held()
 
@@ -135,7 +135,12 @@ class DelayedShareFetch(DelayedOperation):
             return 0
 
     def _acquire(self, readable: Sequence[FetchPlace]) -> bool:
-        """Acquire from the partitions in order, within the limits; return whether it got any."""
+        """Acquire from the partitions in order, within the limits; return whether it got any.
+
+        A session that is over gets nothing, because nobody would release its records.
+        """
+        if self._session.is_over:
+            return False
         params = self._params
         left = params.wish.record_count_max
         is_any = False

@@ -48,13 +48,15 @@ class SessionPlace:
 class ShareSession:
     """The partitions of a member. Only one request of a session is served at a time."""
 
-    __slots__ = ("connection", "epoch", "member", "places")
+    __slots__ = ("connection", "epoch", "is_over", "member", "places")
 
     def __init__(self, member: Member, connection: Hashable | None) -> None:
         self.member = member
         self.epoch = 1
         """The epoch of the next request."""
         self.connection = connection
+        self.is_over = False
+        """True once the session has ended: a fetch that still waits acquires nothing more."""
         self.places: dict[Place, SessionPlace] = {}
         """In the order in which they are served."""
 
@@ -163,12 +165,19 @@ class ShareSessions:
     def _forget(self, member: Member) -> None:
         session = self._sessions.pop(member, None)
         if session is not None:
+            session.is_over = True
             self._total_size -= len(session.places)
 
     def has(self, group_id: str) -> bool:
         """Return whether a member of the group has a session."""
         with self._lock:
             return any(group == group_id for group, _ in self._sessions)
+
+    def group_of(self, connection: Hashable) -> str | None:
+        """Return the group of the session that the connection opened last, which may be over."""
+        with self._lock:
+            session = self._last_opened.get(connection)
+            return None if session is None else session.group_id
 
     def connection_closed(self, connection: Hashable) -> ShareSession | None:
         """End and return the session that the connection opened last; None if it is over."""
