@@ -44,8 +44,10 @@ def test_start_offsets_are_listed_altered_and_deleted(connect: Connect) -> None:
         stored = offsets[here]
         assert isinstance(stored, ShareGroupOffset)
         assert stored.lag == 0
-        named = admin.list_share_group_offsets({place.group: [here, nowhere]})[place.group]
-        assert named[nowhere] is None
+        unknown = TopicPartition("no-such-topic", 0)
+        named = admin.list_share_group_offsets({place.group: [here, unknown]})[place.group]
+        assert named[here] == stored
+        assert named[unknown] is None
         altered = admin.alter_share_group_offsets(place.group, {here: 3, nowhere: 0})
         assert altered[here] is None
         with pytest.raises(errors.UnknownTopicOrPartition):
