@@ -77,9 +77,8 @@ _EMBEDDED = {
     # one queue's commits.
     "offsets.topic.segment.bytes": str(2 << 20),
     "transaction.state.log.segment.bytes": str(2 << 20),
-    # By Kafka's defaults the first member of a share group gets its partitions after 5 s.
+    # By Kafka's default the first member of a share group gets its partitions after 5 s.
     "embedlog.share.first.heartbeat.ms": "50",
-    "group.share.assignment.interval.ms": "0",
 }
 """Defaults of `open` that differ from Kafka's."""
 

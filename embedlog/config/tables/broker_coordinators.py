@@ -18,8 +18,9 @@ embedlog.max.transactional.ids int 100000 >=1 internal
     Transactional ids that a broker coordinates, about 1 KiB each. InitProducerId of another is
     POLICY_VIOLATION. Existing ids always stay.
 embedlog.share.first.heartbeat.ms int 0 >=0 internal
-    Heartbeat interval of a member of a share group that waits for its first partitions. 0 is
-    Kafka's: share.heartbeat.interval.ms, so that the first record comes after 5 s.
+    Heartbeat interval of a member of a share group that waits for its first partitions; their
+    assignment does not wait for share.assignment.interval.ms. 0 is Kafka's way:
+    share.heartbeat.interval.ms, so that the first record comes after 5 s.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
     Create missing dead letter topics of share groups.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide

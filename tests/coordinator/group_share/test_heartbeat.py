@@ -41,7 +41,9 @@ def test_the_first_answer_is_empty_and_the_next_has_the_partitions(world: ShareW
 
 
 def test_a_member_without_partitions_may_be_asked_to_come_back_soon() -> None:
-    world = ShareWorld(embedlog_share_first_heartbeat_ms=50)
+    world = ShareWorld(
+        embedlog_share_first_heartbeat_ms=50, group_share_assignment_interval_ms=1000
+    )
     assert world.beat("m", 0, "t").heartbeat_interval_ms == 5000, "there is no such topic yet"
     world.make_topic("t", 1)
     answer = world.beat("m", 2)

@@ -142,10 +142,17 @@ class MemberUpdate:
         _log.info("share group %s rebalances: its epoch is %d", group.group_id, self.group_epoch)
         self.records.append(member_records.group_epoch(group.group_id, self.group_epoch, hashed))
 
+    def _is_awaited(self) -> bool:
+        """Return whether the member waits for its first partitions, which need not wait."""
+        return bool(self._context.config.embedlog_share_first_heartbeat_ms) and not (
+            self._before.assigned
+        )
+
     def _target(self) -> tuple[int, Partitions]:
         group, context = self._group, self._context
         interval = "share.assignment.interval.ms"
-        if self.group_epoch == group.target_epoch or not may_assign(group, context, interval):
+        is_due = self._is_awaited() or may_assign(group, context, interval)
+        if self.group_epoch == group.target_epoch or not is_due:
             return group.target_epoch, group.target_of(self._after.member_id)
         made = make_target_assignment(
             group,
