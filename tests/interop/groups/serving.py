@@ -1,6 +1,6 @@
 """The tested broker in a process of its own, which can be killed and restarted.
 
-GROUPS_BROKER=kafka runs the tests of this folder against a real Apache Kafka, to test the tests
+GROUPS_BROKER=kafka runs the tests of this folder, and of `share`, against a real Apache Kafka, to test the tests
 themselves. GROUPS_BROKER=host:port uses a running broker, with the settings below.
 """
 
@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.support.kafka import real_kafka
@@ -32,8 +32,11 @@ SECONDS_MAX = 60
 class Serve:
     """`embedlog serve` on one port, which stays the same over restarts."""
 
-    def __init__(self, data: Path | None = None) -> None:
+    def __init__(
+        self, data: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._data = data
+        self._settings = SETTINGS if settings is None else settings
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self.start()
@@ -54,7 +57,7 @@ class Serve:
         command = [sys.executable, "-m", "embedlog", "serve", "--port", str(self._port)]
         if self._data is not None:
             command += ["--data", str(self._data)]
-        for name, value in SETTINGS.items():
+        for name, value in self._settings.items():
             command += ["--config", f"{name}={value}"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
@@ -83,16 +86,16 @@ class Serve:
 
 
 @contextlib.contextmanager
-def group_broker(directory: Path) -> Iterator[str]:
+def group_broker(directory: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
     """Yield the address of the tested broker: embedlog unless GROUPS_BROKER names another."""
     asked = os.environ.get("GROUPS_BROKER", "embedlog")
     if asked == "kafka":
-        with real_kafka(directory, settings=SETTINGS) as address:
+        with real_kafka(directory, settings=settings) as address:
             yield address
     elif ":" in asked:
         yield asked
     else:
-        serve = Serve()
+        serve = Serve(settings=settings)
         try:
             yield serve.address
         finally:
