@@ -127,25 +127,30 @@ def _fail(
     while time.monotonic() < deadline:
         time.sleep(BETWEEN_S)
         watch()
-        wait_until_in_sync(cluster)
-        fault = chance.choice(("kill", "power", "move", "cut off", "pause"))
-        node = cluster.broker(chance.choice((1, 2, 3)))
-        faults[fault] += 1
-        if fault in ("kill", "power"):
-            node.kill(lose_unsynced=fault == "power")
-            time.sleep(chance.uniform(*DOWN_S))
-            node.start()
-        elif fault == "move":
-            _move_all(cluster, node.node_id)
-        elif fault == "cut off":
-            cluster.network.split({node.node_id}, {CONTROLLER, 1, 2, 3} - {node.node_id})
-            time.sleep(chance.uniform(*DOWN_S))
-            cluster.network.heal()
-        else:
-            node.pause()
-            time.sleep(chance.uniform(*DOWN_S))
-            node.resume()
+        faults[break_one(chance, cluster)] += 1
     return faults
+
+
+def break_one(chance: random.Random, cluster: Cluster) -> str:
+    """Wait until all is well, bring one fault, and return its name; all brokers run again then."""
+    wait_until_in_sync(cluster)
+    fault = chance.choice(("kill", "power", "move", "cut off", "pause"))
+    node = cluster.broker(chance.choice((1, 2, 3)))
+    if fault in ("kill", "power"):
+        node.kill(lose_unsynced=fault == "power")
+        time.sleep(chance.uniform(*DOWN_S))
+        node.start()
+    elif fault == "move":
+        _move_all(cluster, node.node_id)
+    elif fault == "cut off":
+        cluster.network.split({node.node_id}, {CONTROLLER, 1, 2, 3} - {node.node_id})
+        time.sleep(chance.uniform(*DOWN_S))
+        cluster.network.heal()
+    else:
+        node.pause()
+        time.sleep(chance.uniform(*DOWN_S))
+        node.resume()
+    return fault
 
 
 def wait_until_in_sync(cluster: Cluster) -> None:

@@ -1,7 +1,7 @@
 """The tested broker in a process of its own, which can be killed and restarted.
 
-GROUPS_BROKER=kafka runs the tests of this folder, and of `share`, against a real Apache Kafka, to test the tests
-themselves. GROUPS_BROKER=host:port uses a running broker, with the settings below.
+GROUPS_BROKER=kafka runs the tests of this folder, and of `share`, against a real Apache Kafka, to
+test the tests themselves. GROUPS_BROKER=host:port uses a running broker, with the tests' settings.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ SECONDS_MAX = 60
 class Serve:
     """`embedlog serve` on one port, which stays the same over restarts."""
 
-    def __init__(
-        self, data: Path | None = None, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, data: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
         self._data = data
         self._settings = SETTINGS if settings is None else settings
         self._port = 0

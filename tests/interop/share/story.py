@@ -23,7 +23,7 @@ from tests.interop.share.worker import Asked, Event, Worker
 LIMIT = 10
 QUEUE = "dlq.of-"
 BATCH = 40
-BETWEEN_S = (0.2, 0.7)
+BETWEEN_S = (0.1, 0.4)
 END_S_MAX = 60
 Place = tuple[int, int]
 
@@ -90,7 +90,7 @@ def tell(
     partitions: int,
     count: int,
     seconds: float,
-    fault: Callable[[random.Random], None] | None = None,
+    fault: Callable[[random.Random], object] | None = None,
 ) -> Told:
     """Play the story of `seed`; `fault` brings trouble to the brokers, one at a time."""
     chance = random.Random(seed)
@@ -105,12 +105,12 @@ def tell(
         while (passed := time.monotonic() - begin) < seconds or produced < count:
             if produced < count * min(1, passed / seconds):
                 numbers = range(produced, min(count, produced + BATCH))
-                group.produce(numbers, partition=chance.randrange(partitions))
+                group.produce(numbers, partition=produced // BATCH % partitions)
                 produced += len(numbers)
             time.sleep(chance.uniform(*BETWEEN_S))
             if fault is not None and chance.random() < 0.4:
                 fault(chance)
-            elif chance.random() < 0.5:
+            if chance.random() < 0.4:
                 crew.replace_one()
                 kills += 1
         deadline = time.monotonic() + END_S_MAX

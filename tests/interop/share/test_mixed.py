@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import embedlog
-from tests.interop.cluster.story import FAST, _move_all, wait_until_in_sync
+from tests.interop.cluster.story import FAST, break_one
 from tests.interop.share.share_group import SETTINGS, ShareGroup
 from tests.interop.share.story import tell
 from tests.support.sizes import size
@@ -19,7 +18,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 NewGroup = Callable[..., ShareGroup]
 CLIENTS = ["confluent", "confluent", "franz-go", "franz-go", "java"]
 PARTITIONS = 3
-COUNT = size(600, full=3000)
+COUNT = size(480, full=3000)
 SECONDS = size(6, full=30)
 
 
@@ -35,22 +34,11 @@ def test_members_die_and_come_again(seed: int, new_group: NewGroup, tmp_path: Pa
 
 @pytest.mark.parametrize("seed", range(1, 1 + size(2, full=20)))
 def test_leaders_change_and_brokers_die(seed: int, tmp_path: Path) -> None:
-    config = {**SETTINGS, **FAST, "share.coordinator.state.topic.num.partitions": "5"}
+    config = {**SETTINGS, **FAST, "default.replication.factor": "3"}
     with embedlog.open(tmp_path / "data", brokers=3, config=config, durability="os") as cluster:
-
-        def fault(chance: random.Random) -> None:
-            wait_until_in_sync(cluster)
-            node = cluster.broker(chance.choice((1, 2, 3)))
-            if chance.random() < 0.5:
-                _move_all(cluster, node.node_id)
-                return
-            node.kill()
-            time.sleep(chance.uniform(0.1, 0.6))
-            node.start()
-
         address = cluster.listen().address
         group = ShareGroup(address, f"moved-{seed}", partitions=PARTITIONS, replicas=3)
         told = tell(seed, group, tmp_path, clients=CLIENTS, partitions=PARTITIONS, count=COUNT,
-                    seconds=SECONDS, fault=fault)  # fmt: skip
+                    seconds=SECONDS, fault=partial(break_one, cluster=cluster))  # fmt: skip
         assert told.broken == []
         assert told.redelivered > 0

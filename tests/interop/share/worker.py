@@ -125,7 +125,8 @@ def _command(client: str, asked: Asked, properties: Path) -> list[str]:
     properties.write_text(f"max.poll.records={asked.records_max}\n")
     return [*java(), CLASSES["verifiable-share-consumer"], "--bootstrap-server", asked.address,
             "--topic", asked.topic, "--group-id", asked.group, "--verbose",
-            "--acknowledgement-mode", "sync", "--command-config", os.fspath(properties)]  # fmt: skip
+            "--acknowledgement-mode", "sync",
+            "--command-config", os.fspath(properties)]  # fmt: skip
 
 
 def _say(kind: str, message: Message, rest: object) -> None:
