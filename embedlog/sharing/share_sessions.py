@@ -173,17 +173,13 @@ class ShareSessions:
         with self._lock:
             return any(group == group_id for group, _ in self._sessions)
 
-    def group_of(self, connection: Hashable) -> str | None:
-        """Return the group of the session that the connection opened last, which may be over."""
-        with self._lock:
-            session = self._last_opened.get(connection)
-            return None if session is None else session.group_id
-
     def connection_closed(self, connection: Hashable) -> ShareSession | None:
-        """End and return the session that the connection opened last; None if it is over."""
+        """End and return the session that the connection opened last, also if its member has closed
+        it; None if a newer session of the member has replaced it.
+        """
         with self._lock:
             session = self._last_opened.pop(connection, None)
-            if session is None or self._sessions.get(session.member) is not session:
+            if session is None or self._sessions.get(session.member, session) is not session:
                 return None
             self._forget(session.member)
             return session

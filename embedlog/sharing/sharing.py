@@ -200,15 +200,11 @@ class Sharing:
     def connection_closed(self, connection: Hashable) -> None:
         """End the session that a closed connection opened last.
 
-        The group's partitions leave memory if it has no other session, also if the member has ended
-        its session before.
+        If its member has closed it before, the group's partitions leave memory only now.
         """
-        group_id = self.sessions.group_of(connection)
         session = self.sessions.connection_closed(connection)
         if session is not None:
             self.end_session(session, forgets=True)
-        elif group_id is not None and not self.sessions.has(group_id):
-            self._drop_group(group_id)
 
     def on_metadata(self, delta: MetadataDelta) -> None:
         """Soon drop what this broker does not lead any more; all of it if the feature is off.

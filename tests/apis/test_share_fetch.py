@@ -146,6 +146,26 @@ def _level(client: Client, level: int) -> None:
     assert not answer.error_code, answer
 
 
+def test_new_offsets_count_once_all_members_have_closed_session_and_connection(
+    client: Client, share: Share
+) -> None:
+    """As librdkafka closes: the last acknowledgement ends the session, then the connection ends."""
+    share.fill(b"a")
+    member = Share.__new__(Share)
+    member.__dict__.update(share.__dict__, client=client.another())
+    assert member.acquired(member.fetch(0)) == [(0, 0, 1)]
+    assert member.acknowledge(-1, 0, 0, [1]) == 0
+    member.client.close()
+    share.state.initialize(GROUP, (share.topic[1], 0))
+    seen: list[tuple[int, int, int]] = []
+    for number in range(100):  # over TCP the broker notices the end a moment later
+        seen = share.acquired(share.fetch(0, f"other-{number}", max_wait_ms=100))
+        client.call(acknowledge_request(GROUP, f"other-{number}", -1, {}))
+        if seen or client.simulates_time:
+            break
+    assert seen == [(0, 0, 1)]
+
+
 def test_without_the_feature_all_sessions_and_locks_are_forgotten(
     client: Client, share: Share
 ) -> None:

@@ -73,6 +73,15 @@ def test_a_connection_ends_the_session_that_it_opened_last(sessions: ShareSessio
         sessions.update(second, places(0), (), is_opening=False)
 
 
+def test_a_connection_tells_of_a_session_that_its_member_has_closed(
+    sessions: ShareSessions,
+) -> None:
+    session = sessions.open(ONE, "connection")
+    assert sessions.go_on(ONE, FINAL) is session
+    assert sessions.connection_closed("connection") is session
+    assert not sessions.has("group")
+
+
 def test_a_connection_does_not_end_a_session_that_another_has_replaced(
     sessions: ShareSessions,
 ) -> None:
