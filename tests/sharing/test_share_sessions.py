@@ -60,11 +60,9 @@ def test_a_connection_ends_the_session_that_it_opened_last(sessions: ShareSessio
     sessions.open(ONE, "connection")
     second = sessions.open(TWO, "connection")
     assert sessions.connection_closed("other") is None
-    assert sessions.group_of("connection") == second.group_id
     assert not second.is_over
     assert sessions.connection_closed("connection") is second
     assert second.is_over
-    assert sessions.group_of("connection") is None
     assert sessions.connection_closed("connection") is None
     assert sessions.has("group")
     with pytest.raises(errors.ShareSessionNotFound):
