@@ -18,6 +18,7 @@ from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from wire.schemas.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from wire.schemas.produce import ProduceRequest
+from wire.schemas.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 METADATA_VERSION = 12
 COORDINATOR_VERSION = 4
@@ -128,6 +129,8 @@ def _key_of(request: Any) -> Key:
     if isinstance(request, FetchRequest | OffsetForLeaderEpochRequest):
         (found,) = request.topics
         return "leader", (found.topic, found.partitions[0].partition)
+    if isinstance(request, ShareGroupHeartbeatRequest):
+        return "group", request.group_id
     name = getattr(request, "v3_and_below_transactional_id", None)
     if "TxnOffsetCommit" in type(request).__name__:
         return "group", request.group_id

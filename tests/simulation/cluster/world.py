@@ -55,6 +55,8 @@ class Watcher(Protocol):
 class ClusterWorld:
     """Time, the brokers, and the network between clients and brokers."""
 
+    settings: dict[str, Any] = SETTINGS
+
     def __init__(self, seed: int, watch: Watcher, *, log_dirs: Sequence[str] = ()) -> None:
         """`log_dirs`: additional log directories of each broker."""
         self.log_dirs = log_dirs
@@ -86,7 +88,7 @@ class ClusterWorld:
         self.runtime.clock.set_wall(START_WALL_MS + self._started_ms)
         self.cluster = Cluster(
             "data",
-            SETTINGS,
+            self.settings,
             brokers=len(NODES),
             log_dirs=self.log_dirs,
             durability=self._durability,
@@ -189,11 +191,14 @@ class ClusterWorld:
             self.at(delay_ms, lambda: self._return(number, answer))
 
         if number in self._asked:
-            pending = self._transport.send(node_id, what.request, version=what.version)
-            pending.add_callback(on_done)
+            self._hand_over(node_id, what).add_callback(on_done)
             if self.ambush is not None and isinstance(what.request, ProduceRequest):
                 ambush, self.ambush = self.ambush, None
                 self.at(self._latency(), lambda: ambush(node_id))
+
+    def _hand_over(self, node_id: int, what: Ask) -> Pending[Any]:
+        """Give a request to its broker."""
+        return self._transport.send(node_id, what.request, version=what.version)
 
     def _return(self, number: int, answer: Any) -> None:
         answered = self._asked.pop(number, None)
