@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tests.golden.sharing_requests import acknowledge_request, fetch_request
@@ -278,6 +277,20 @@ class Careful(Member):
         return rows
 
 
+class Closer(Member):
+    """Takes a record and closes its session."""
+
+    has_closed = False
+
+    def life(self) -> Life:
+        """Fetch until something comes, then close."""
+        while not (yield from self.fetch(PLACES[0])):
+            yield Sleep(20)
+        ((_, node_id, _), *_) = self._holds
+        answer = yield from self.acknowledge(node_id, {}, closes=True)
+        self.has_closed = answer is not None and not answer.error_code
+
+
 def _offsets(data: bytes) -> set[int]:
     """Return the offsets of records in a record set."""
     found: set[int] = set()
@@ -286,6 +299,3 @@ def _offsets(data: bytes) -> set[int]:
         if not batch.is_control:
             found |= {offset for offset, *_ in tuples(batch)}
     return found
-
-
-Say = Callable[[str], None]

@@ -8,14 +8,12 @@ from unittest.mock import patch
 from embedlog.coordinator.share import operations, stored_state
 from embedlog.coordinator.share.state_client import ShareStateClient
 from embedlog.runtime.pending import completed
-from embedlog.sharing import letter_records, log_read
+from embedlog.sharing import letter_records, log_read, state_writer
 from embedlog.sharing.acknowledgement import Application
 from embedlog.sharing.dead_letters import DeadLetters
 from embedlog.sharing.delivery import ACQUIRED, ARCHIVED, AVAILABLE, TERMINAL, Cause, Rules
 from embedlog.sharing.in_flight import InFlightBatch, Run
 from embedlog.sharing.share_partition import SharePartition
-from embedlog.sharing.sharing import Sharing
-from embedlog.sharing.state_writer import StateWriter
 from embedlog.sharing.window import DeliveryWindow
 from tests.simulation.planted import Bug, instead
 
@@ -57,12 +55,9 @@ def the_limit_is_one_too_high(right: Any, rules: Any, cause: int, count: int) ->
 # Acknowledgements
 
 
-def acceptance_is_lost_at_a_split(right: Any, run: Any, offset: int) -> Any:
-    later = right(run, offset)
-    if later.transition is not None:
-        later.transition.runs.remove(later)
-        later.transition = None
-    return later
+def acceptance_is_lost_at_a_split(right: Any, rows: Any) -> Any:
+    joined = right(rows)
+    return joined[:1] if len({row.delivery_state for row in joined}) > 1 else joined
 
 
 def a_part_loses_its_owner(right: Any, batch: Any, first: int, last: int, *borders: Any) -> Any:
@@ -211,7 +206,7 @@ BUGS = (
     instead(Run, "acquire", a_delivery_is_not_counted),
     instead(Run, "finish", a_release_takes_its_delivery_back),
     instead(Rules, "refine", the_limit_is_one_too_high),
-    instead(Run, "split_at", acceptance_is_lost_at_a_split),
+    instead(state_writer, "_joined", acceptance_is_lost_at_a_split),
     instead(InFlightBatch, "isolate", a_part_loses_its_owner),
     instead(Application, "_check", anybody_may_acknowledge),
     instead(ShareStateClient, "write", the_state_write_is_answered_before_it_is_stored),

@@ -14,7 +14,7 @@ from tests.simulation.cluster.world import NODES
 from tests.simulation.share.checks import broken
 from tests.simulation.share.contents import content, letters
 from tests.simulation.share.history import History
-from tests.simulation.share.member import Careful, Member
+from tests.simulation.share.member import Careful, Closer, Member
 from tests.simulation.share.world import (
     GROUP,
     LETTERS,
@@ -44,6 +44,8 @@ STEPS = 6
 STEP_MS_MAX = 1600
 REST_MS = 1000
 PATIENCE = 90
+CALLS_AHEAD = 60
+"""A crash comes within this number of file calls."""
 ENABLE = "errors.deadletterqueue.group.enable"
 
 
@@ -61,7 +63,8 @@ class Story:
         )
         places = [*PLACES, STATE, OFFSETS, *([(LETTERS, 0)] if has_letters else [])]
         self.watch = Recorder(places, self.history)
-        self.world = ShareWorld(seed, self.watch)
+        self.is_alone = seed % 4 == 3
+        self.world = ShareWorld(seed, self.watch, broker_count=1 if self.is_alone else len(NODES))
         self._random = self.world.random
         self._numbers = itertools.count()
         self._actors: list[Actor] = []
@@ -72,8 +75,11 @@ class Story:
 
     def _make_topics(self) -> None:
         cluster, history = self.world.cluster, self.history
-        config = {"min.insync.replicas": str(MIN_ISR)}
-        topic = cluster.create_topic(TOPIC, PARTITION_COUNT, replication_factor=3, config=config)
+        count = self.world.broker_count
+        config = {"min.insync.replicas": str(min(MIN_ISR, count))}
+        topic = cluster.create_topic(
+            TOPIC, PARTITION_COUNT, replication_factor=count, config=config
+        )
         self.watch.topic_id = topic.topic_id
         settings = {
             "share.auto.offset.reset": "earliest",
@@ -83,7 +89,7 @@ class Story:
             ),
         }
         if history.has_letters:
-            cluster.create_topic(LETTERS, 1, replication_factor=3, config={ENABLE: "true"})
+            cluster.create_topic(LETTERS, 1, replication_factor=count, config={ENABLE: "true"})
             settings["errors.deadletterqueue.topic.name"] = LETTERS
         admin = cluster.admin()
         admin.alter_configs({embedlog.ConfigResource("group", GROUP): settings})
@@ -103,17 +109,21 @@ class Story:
             self._freeze,
             self._delete,
             self._describe,
-            *[self.faults.befall] * 4,
+            *([self._crash, self._crash] if self.is_alone else [self.faults.befall] * 3),
+            self._depose,
             self._die,
         )
         for _ in range(STEPS):
-            self._random.choice(steps)()
+            self.world.perform(self._random.choice(steps))
             self.world.run(self._random.randrange(STEP_MS_MAX))
-        self.faults.end()
+        self.world.runtime.files.heal()
+        if not self.is_alone:
+            self.faults.end()
         self.world.run(self._random.randrange(2 * LOCK_MS))
         for actor in self._actors:
             actor.kill()
         self._rest()
+        self._close_one()
         self._look_again()
         self._finish()
 
@@ -210,6 +220,27 @@ class Story:
                 self._say("the process of all brokers is killed")
                 self.world.die()
 
+    def _crash(self) -> None:
+        calls = self._random.randrange(CALLS_AHEAD)
+        self._say(f"the process dies in {calls} file calls")
+        self.world.crash_soon(calls)
+
+    def _depose(self) -> None:
+        """Move a partition while its leader hears nothing of it, and members go on."""
+        place = self._random.choice(PLACES)
+        leader = self._leader(place)
+        others = [each for each in NODES if each != leader]
+        cluster = self.world.cluster
+        if self.is_alone or leader is None or not cluster.controller.is_running:
+            return
+        if not all(node.is_running for node in cluster.brokers):
+            return
+        self._say(f"{leader} loses {place} and does not know")
+        cluster.broker(leader).hold_metadata()
+        cluster.partition(*place).move_to(self._random.choice(others))
+        node = cluster.broker(leader)
+        self.world.at(self._random.randrange(400, STEP_MS_MAX), node.release_metadata)
+
     # The end
 
     def _rest(self) -> None:
@@ -247,9 +278,32 @@ class Story:
                 return False
         return True
 
+    def _close_one(self) -> None:
+        """Let a member close its session: its record is there for another one at once."""
+        for actor in self._actors:
+            actor.kill()
+        self.world.run(2 * LOCK_MS)
+        Writer(Client(self.world), "writer for the closer", 1, PLACES[:1])
+        self.world.run(REST_MS)
+        closer = Closer(Client(self.world), self.world, "closer", self.watch.topic_id, wired=False)
+        self.world.run(LOCK_MS // 4)
+        has_closed = closer.has_closed
+        closer.kill()
+        client, name = Client(self.world), "second careful"
+        self._actors.append(
+            Careful(client, self.world, name, self.watch.topic_id, wired=False)
+        )
+        self.world.run(LOCK_MS // 2)
+        if has_closed and all(each.member != name for each in self.history.deliveries):
+            self.history.notes.append("the records of a closed session are not there")
+        self.world.run(3 * LOCK_MS)
+
     def _look_again(self) -> None:
         """Let other leaders load the stored state: they deliver nothing."""
         for place in PLACES:
+            if self.is_alone:
+                self.world.die()
+                break
             partition = self.world.cluster.partition(*place)
             others = [each for each in NODES if each != partition.leader]
             partition.move_to(self._random.choice(others))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from embedlog.broker.context import RequestContext
+from embedlog.replication.partition import Partition
 from embedlog.runtime.pending import Pending
+from embedlog.testing import SimulatedCrash
 from tests.simulation.cluster.client import Place
 from tests.simulation.cluster.watch import Watch
 from tests.simulation.cluster.world import SETTINGS, ClusterWorld
@@ -70,15 +73,27 @@ class Recorder(Watch):
     def look(self) -> None:
         """Leave the logs alone: their beginnings may be deleted."""
 
+    def node(self, node_id: int, place: Place) -> Partition | None:
+        """Return a broker's replica; None if it has none, or does not run."""
+        return super().node(node_id, place) if self.is_up(node_id) else None
+
+    def _is_safe(self, place: Place, offset: int) -> bool:
+        return len(self._cluster.brokers) == 1 or super()._is_safe(place, offset)
+
     def ended(self, member: str) -> None:
         """A session of the member ends now."""
         self.history.endings.append(Ending(member, self.now()[0]))
 
     def _term(self, node_id: int, place: Place) -> Any:
-        node = self._cluster.broker(node_id)
-        if not node.is_running:
+        if not self.is_up(node_id):
             return None
+        node = self._cluster.broker(node_id)
         return node.core.sharing.find(GROUP, (self.topic_id, place[1]))
+
+    def is_up(self, node_id: int) -> bool:
+        """Return whether the broker exists and runs."""
+        nodes = {node.node_id: node for node in self._cluster.brokers}
+        return node_id in nodes and nodes[node_id].is_running
 
     def _number(self, term: Any) -> int | None:
         """Return the number of a share partition in memory."""
@@ -98,8 +113,7 @@ class Recorder(Watch):
             for each in topic.partitions:
                 place = topic.name, each.partition_index
                 self.history.cut[place] = max(self.history.cut.get(place, 0), each.offset)
-        is_up = self._cluster.broker(node_id).is_running
-        if not is_up or not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
+        if not self.is_up(node_id) or not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
             return
         member = request.member_id or ""
         if request.share_session_epoch == -1:
@@ -170,19 +184,40 @@ class Recorder(Watch):
 
 
 class ShareWorld(ClusterWorld):
-    """Three brokers whose share groups are recorded."""
+    """Brokers whose share groups are recorded."""
 
     settings = SHARE_SETTINGS
 
-    def __init__(self, seed: int, recorder: Recorder) -> None:
+    def __init__(self, seed: int, recorder: Recorder, *, broker_count: int) -> None:
+        self.broker_count = broker_count
         self._recorder = recorder
         recorder.clock = self
         super().__init__(seed, recorder)
 
+    def crash_soon(self, calls: int) -> None:
+        """Let the process of all brokers die at one of its next file calls."""
+        files = self.runtime.files
+        files.crash(files.calls + calls)
+
+    def run(self, delay_ms: int) -> None:
+        """Let time pass. A process that dies is started again at once."""
+        end = self.now + delay_ms
+        while (left_ms := end - self.now) > 0:
+            self.perform(lambda left_ms=left_ms: super(ShareWorld, self).run(left_ms))
+
+    def perform(self, action: Callable[[], None]) -> None:
+        """Do something during which the process may die."""
+        try:
+            action()
+        except SimulatedCrash:
+            self.die()
+
     def hang_up(self, node_id: int, connection: Wire, member: str) -> None:
         """Close a member's connection to a broker."""
+        if not self._recorder.is_up(node_id):
+            return
         node = self.cluster.broker(node_id)
-        if node.is_running and not node.is_paused:
+        if self.broker_count == 1 or not node.is_paused:
             self._recorder.ended(member)
             node.core.parked.connection_closed(connection)  # type: ignore[arg-type]
 
@@ -194,8 +229,11 @@ class ShareWorld(ClusterWorld):
         assert key is not None
         connection: Any = what.connection
         context = RequestContext(key, what.version, connection=connection, in_process=False)
-        member = self._transport._member(node_id)  # type: ignore[attr-defined]
-        answer = member.door.handle(context, what.request)
+        if self.broker_count == 1:
+            answer = self.cluster.broker(1).core.handle(context, what.request)
+        else:
+            member = self._transport._member(node_id)  # type: ignore[attr-defined]
+            answer = member.door.handle(context, what.request)
         if isinstance(answer, Pending):
             return answer
         done: Pending[Any] = Pending()
