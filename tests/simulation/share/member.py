@@ -110,6 +110,10 @@ class Member(Actor):
             return False
         return self._take(node_id, answer)
 
+    def look_up_again(self, place: Place) -> None:
+        """Look the leader of a partition up before the next request."""
+        self._client.forget(("leader", place))
+
     def _drop(self, node_id: int, place: Place) -> None:
         self._hang_up(node_id)
         self._client.forget(("leader", place))

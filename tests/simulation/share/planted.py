@@ -122,9 +122,7 @@ def the_stored_counts_are_forgotten(right: Any, window: Any, start: int, stored:
             run.count = 0
 
 
-def a_snapshot_has_only_the_last_batches(
-    right: Any, present: Any, key: Any, **what: Any
-) -> Any:
+def a_snapshot_has_only_the_last_batches(right: Any, present: Any, key: Any, **what: Any) -> Any:
     batches, present.batches = present.batches, []
     try:
         return right(present, key, **what)
@@ -146,7 +144,9 @@ def the_start_moves_beyond_a_held_record(right: Any, window: Any) -> bool:
     return moved
 
 
-def an_archived_record_is_available_again(right: Any, window: Any, start: int, stored: Any = ()) -> None:
+def an_archived_record_is_available_again(
+    right: Any, window: Any, start: int, stored: Any = ()
+) -> None:
     right(
         window,
         start,

@@ -111,6 +111,7 @@ class Story:
             self._describe,
             *([self._crash, self._crash] if self.is_alone else [self.faults.befall] * 3),
             self._depose,
+            self._depose,
             self._die,
         )
         for _ in range(STEPS):
@@ -146,9 +147,7 @@ class Story:
         wired = self._random.random() < 0.5
         self._say(f"{name} joins" + (" with connections" if wired else ""))
         client = Client(self.world)
-        self._actors.append(
-            Member(client, self.world, name, self.watch.topic_id, wired=wired)
-        )
+        self._actors.append(Member(client, self.world, name, self.watch.topic_id, wired=wired))
 
     def _write(self) -> None:
         name = f"writer {next(self._numbers)}"
@@ -238,6 +237,9 @@ class Story:
         self._say(f"{leader} loses {place} and does not know")
         cluster.broker(leader).hold_metadata()
         cluster.partition(*place).move_to(self._random.choice(others))
+        for actor in self._actors:
+            if isinstance(actor, Member) and self._random.random() < 0.5:
+                actor.look_up_again(place)
         node = cluster.broker(leader)
         self.world.at(self._random.randrange(400, STEP_MS_MAX), node.release_metadata)
 
@@ -290,9 +292,7 @@ class Story:
         has_closed = closer.has_closed
         closer.kill()
         client, name = Client(self.world), "second careful"
-        self._actors.append(
-            Careful(client, self.world, name, self.watch.topic_id, wired=False)
-        )
+        self._actors.append(Careful(client, self.world, name, self.watch.topic_id, wired=False))
         self.world.run(LOCK_MS // 2)
         if has_closed and all(each.member != name for each in self.history.deliveries):
             self.history.notes.append("the records of a closed session are not there")

@@ -113,7 +113,9 @@ class Recorder(Watch):
             for each in topic.partitions:
                 place = topic.name, each.partition_index
                 self.history.cut[place] = max(self.history.cut.get(place, 0), each.offset)
-        if not self.is_up(node_id) or not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
+        if not self.is_up(node_id) or not isinstance(
+            request, ShareFetchRequest | ShareAcknowledgeRequest
+        ):
             return
         member = request.member_id or ""
         if request.share_session_epoch == -1:

@@ -66,9 +66,7 @@ class TransactionWriter(Transactional):
 
 
 def _produce(place: Place, values: list[bytes]) -> ProduceRequest:
-    data = PartitionProduceData(
-        index=place[1], records=build_batch(values, timestamps=TIMESTAMP)
-    )
+    data = PartitionProduceData(index=place[1], records=build_batch(values, timestamps=TIMESTAMP))
     return ProduceRequest(
         acks=-1,
         timeout_ms=5000,

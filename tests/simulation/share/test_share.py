@@ -1,0 +1,49 @@
+"""Share groups under many seeds; and the stories find planted bugs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.planted import Bug
+from tests.simulation.share.planted import BUGS
+from tests.simulation.share.story import Story
+from tests.simulation.soak import judged
+from tests.support.sizes import size
+
+AT_ONCE = 40
+SEEDS = size(80, full=1000)
+"""The seeds of a change find every planted bug."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_no_promise_is_broken(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        tell_one(seed)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_story_over_one_broker_and_over_three(seed: int) -> None:
+    tell_one(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Bug) -> None:
+    with bug.plant():
+        assert any(judged(Story(seed)) for seed in range(SEEDS))
+
+
+def test_a_seed_always_tells_the_same_story() -> None:
+    first, second = Story(5), Story(5)
+    first.tell()
+    second.tell()
+    assert first.told == second.told
+    assert first.history == second.history
+
+
+def tell_one(seed: int) -> None:
+    """Check that the story breaks no promise."""
+    story = Story(seed)
+    broken = judged(story)
+    assert not broken, "\n".join([f"seed {seed}", *story.told, *broken])
