@@ -69,6 +69,7 @@ REACHES_INSIDE = {
     "tests/crash/planted_bugs.py",  # breaks parts on request
     "tests/simulation/cluster/planted.py",
     "tests/simulation/cluster/test_relocations.py",
+    "tests/simulation/share/planted.py",
     "tests/simulation/transactions/planted.py",  # plants bugs
     "tests/storage/relocation/test_planted.py",
     "tests/sharing/memory_broker.py",  # gives a broker a share coordinator that fails on request

@@ -1,6 +1,6 @@
 """The promises of a share group, checked for each offset of a history.
 
-at most so often      no count above the limit; within a term of the share partition each delivery
+delivery counts       no count above the limit; within a term of the share partition each delivery
                       counts one more; a new term goes on from a count that was stored, so that a
                       released record never loses its count, and invents none
 once accepted         after an acknowledgement was answered with success, never again

@@ -204,7 +204,7 @@ class Member(Actor):
             self._member_epoch = 0
 
     def _words(self, node_id: int) -> dict[Place, list[Batch]]:
-        """Return what to say about records of a broker: most of what it holds, or nonsense."""
+        """Return acknowledgements of most records that it has of a broker, or nonsense."""
         random = self.world.random
         words: dict[Place, list[Batch]] = {}
         kept = []

@@ -107,10 +107,6 @@ def a_fenced_leader_still_answers(_right: Any, _present: Any, _leader_epoch: int
     return
 
 
-def a_deposed_leader_goes_on(_right: Any, _partition: Any) -> None:
-    return
-
-
 def a_session_close_releases_nothing(_right: Any, _partition: Any, _member: str) -> Any:
     return completed(None)
 
@@ -213,7 +209,6 @@ BUGS = (
     instead(Application, "apply", a_bad_batch_undoes_nothing),
     instead(Rules, "refine", rejected_counts_as_released),
     instead(operations, "_check_leader", a_fenced_leader_still_answers),
-    instead(SharePartition, "check_leader", a_deposed_leader_goes_on),
     instead(SharePartition, "release", a_session_close_releases_nothing),
     instead(DeliveryWindow, "__init__", the_stored_counts_are_forgotten),
     instead(stored_state.StoredState, "changed_by_snapshot", a_snapshot_has_only_the_last_batches),

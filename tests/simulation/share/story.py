@@ -194,7 +194,7 @@ class Story:
         return image.leader if image is not None and image.leader > 0 else None
 
     def _describe(self) -> None:
-        """Ask every broker; the one that knows answers."""
+        """Ask a broker for the stored start offsets and the lags."""
         topic = DescribeShareGroupOffsetsRequestTopic(
             topic_name=TOPIC, partitions=list(range(PARTITION_COUNT))
         )
@@ -266,7 +266,7 @@ class Story:
         raise AssertionError(f"no rest: {self.history.lags}")
 
     def _is_taken(self) -> bool:
-        """Return whether all records were delivered, except those that nobody may have."""
+        """Return whether the windows of all partitions have reached the end."""
         for place in PLACES:
             leader = self._leader(place)
             if leader is None:

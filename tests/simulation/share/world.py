@@ -216,31 +216,30 @@ class ShareWorld(ClusterWorld):
 
     def hang_up(self, node_id: int, connection: Wire, member: str) -> None:
         """Close a member's connection to a broker."""
-        if not self._recorder.is_up(node_id):
-            return
-        node = self.cluster.broker(node_id)
-        if self.broker_count == 1 or not node.is_paused:
+        if self._answers(node_id):
             self._recorder.ended(member)
-            node.core.parked.connection_closed(connection)  # type: ignore[arg-type]
+            self.cluster.broker(node_id).core.parked.connection_closed(connection)  # type: ignore[arg-type]
 
     def _hand_over(self, node_id: int, what: Ask) -> Pending[Any]:
         self._recorder.arrived(node_id, what.request)
-        if not isinstance(what, Wired):
+        if not isinstance(what, Wired) or not self._answers(node_id):
             return super()._hand_over(node_id, what)
         key = declaration(type(what.request)).api
         assert key is not None
         connection: Any = what.connection
         context = RequestContext(key, what.version, connection=connection, in_process=False)
-        if self.broker_count == 1:
-            answer = self.cluster.broker(1).core.handle(context, what.request)
-        else:
-            member = self._transport._member(node_id)  # type: ignore[attr-defined]
-            answer = member.door.handle(context, what.request)
+        answer = self.cluster.broker(node_id).core.handle(context, what.request)
         if isinstance(answer, Pending):
             return answer
         done: Pending[Any] = Pending()
         done.complete(answer)
         return done
+
+    def _answers(self, node_id: int) -> bool:
+        """Return whether the broker runs and is not paused."""
+        if not self._recorder.is_up(node_id):
+            return False
+        return self.broker_count == 1 or not self.cluster.broker(node_id).is_paused
 
 
 def _types(row: Any) -> dict[int, int]:
