@@ -18,19 +18,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tests.golden.sharing_requests import ACCEPT, GAP, REJECT, RELEASE, RENEW
 from tests.simulation.cluster.client import Place
-from tests.simulation.share.history import (
-    ACCEPT,
-    FINAL_TYPES,
-    GAP,
-    NEVER,
-    REJECT,
-    RELEASE,
-    RENEW,
-    Delivery,
-    History,
-    Said,
-)
+from tests.simulation.share.history import FINAL_TYPES, NEVER, Delivery, History, Said
 
 REJECTED = "Offset rejected by client."
 EXHAUSTED = "Offset delivery count exceeded the threshold."

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.golden.sharing_requests import ACCEPT, GAP, REJECT, RELEASE, RENEW
+from tests.golden.sharing_requests import ACCEPT, GAP, REJECT
 from tests.simulation.cluster.client import Place
 
 FINAL_TYPES = (ACCEPT, GAP, REJECT)
 REFUSALS = frozenset({3, 42, 100, 121, 122, 123})
 """Error codes after which an acknowledgement has certainly changed nothing."""
 NEVER = 1 << 60
-
-__all__ = ["ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW"]
 
 
 @dataclass

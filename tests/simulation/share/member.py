@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.golden.sharing_requests import acknowledge_request, fetch_request
+from tests.golden.sharing_requests import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    acknowledge_request,
+    fetch_request,
+)
 from tests.simulation.actor import Actor, Steps
 from tests.simulation.cluster.client import Client, Place
 from tests.simulation.cluster.world import NODES
-from tests.simulation.share.history import ACCEPT, GAP, REJECT, RELEASE, RENEW
 from tests.simulation.share.world import GROUP, LOCK_MS, PLACES, TOPIC, ShareWorld, Wire, Wired
 from tests.simulation.world import Ask, Life, Sleep
 from wire.records import iter_batches

@@ -218,7 +218,8 @@ class ShareWorld(ClusterWorld):
         """Close a member's connection to a broker."""
         if self._answers(node_id):
             self._recorder.ended(member)
-            self.cluster.broker(node_id).core.parked.connection_closed(connection)  # type: ignore[arg-type]
+            core: Any = self.cluster.broker(node_id).core
+            core.parked.connection_closed(connection)
 
     def _hand_over(self, node_id: int, what: Ask) -> Pending[Any]:
         self._recorder.arrived(node_id, what.request)
