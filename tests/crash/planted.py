@@ -16,8 +16,8 @@ from tests.crash.report import Options, Report
 from tests.crash.simulated import silence
 from tests.support.sizes import size
 
-STEP = size(3, full=1)
-"""For a change every third bug is planted, at night all of them."""
+STEP = size(6, full=1)
+"""For a change every sixth bug is planted, at night all of them."""
 CI_COUNT = len(BUGS[::STEP])
 SOAK_COUNT = len(BUGS)
 BITS = 7_000

@@ -22,7 +22,7 @@ COUNT = size(480, full=3000)
 SECONDS = size(6, full=30)
 
 
-@pytest.mark.parametrize("seed", range(1, 1 + size(2, full=20)))
+@pytest.mark.parametrize("seed", range(1, 1 + size(1, full=20)))
 def test_members_die_and_come_again(seed: int, new_group: NewGroup, tmp_path: Path) -> None:
     group = new_group(partitions=PARTITIONS)
     told = tell(seed, group, tmp_path, clients=CLIENTS, partitions=PARTITIONS, count=COUNT,
@@ -32,7 +32,7 @@ def test_members_die_and_come_again(seed: int, new_group: NewGroup, tmp_path: Pa
     assert told.redelivered > 0
 
 
-@pytest.mark.parametrize("seed", range(1, 1 + size(2, full=20)))
+@pytest.mark.parametrize("seed", range(1, 1 + size(1, full=20)))
 def test_leaders_change_and_brokers_die(seed: int, tmp_path: Path) -> None:
     config = {**SETTINGS, **FAST, "default.replication.factor": "3"}
     with embedlog.open(tmp_path / "data", brokers=3, config=config, durability="os") as cluster:

@@ -12,7 +12,7 @@ from tests.simulation.cluster.planted import BUGS
 from tests.simulation.cluster.story import Story
 from tests.simulation.planted import Bug
 from tests.simulation.soak import judged
-from tests.support.sizes import size
+from tests.support.sizes import part, size
 
 AT_ONCE = 50
 RARE = (159, 511, 721)
@@ -38,7 +38,7 @@ def test_a_story_of_each_temper(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", part(BUGS, 3), ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     tell = partial(Story, moves_often=True) if bug.name in OF_MOVES else story
     with bug.plant():
