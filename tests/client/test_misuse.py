@@ -84,6 +84,12 @@ PRODUCER_ANY_TIME = {"close", "metrics"}
 ADMIN: dict[str, Call] = {
     "abort_transaction": lambda admin: admin.abort_transaction(HERE, 1, 0),
     "alter_configs": lambda admin: admin.alter_configs({("topic", "events"): {}}),
+    "describe_share_groups": lambda admin: admin.describe_share_groups(["group"]),
+    "list_share_group_offsets": lambda admin: admin.list_share_group_offsets(["group"]),
+    "alter_share_group_offsets": lambda admin: admin.alter_share_group_offsets("group", {HERE: 0}),
+    "delete_share_group_offsets": lambda admin: admin.delete_share_group_offsets(
+        "group", ["events"]
+    ),
     "alter_group_offsets": lambda admin: admin.alter_group_offsets("group", {HERE: 0}),
     "create_partitions": lambda admin: admin.create_partitions({"events": 2}),
     "create_topics": lambda admin: admin.create_topics(["events"]),
