@@ -226,9 +226,10 @@ INNER_FLOORS = {
         "group_shard",
         "administration consumer",
         "classic share",
-        "offsets",
+        "assignment_interval offsets target",
+        "modern_group",
         "group",
-        "assignment_interval assignors metadata_hash protocols",
+        "assignors metadata_hash protocols",
     ),
     "embedlog.coordinator.group.share": (
         "share_groups",

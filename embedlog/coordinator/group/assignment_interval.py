@@ -4,23 +4,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any
 
+    from embedlog.coordinator.group.modern_group import ModernGroup
     from embedlog.coordinator.shard_context import ShardContext
 
-    class AssignedGroup(Protocol):
-        """A group that the coordinator assigns."""
 
-        group_id: str
-        target_epoch: int
-        target_made_ms: int
-        """Wall time of the last assignment; 0 if the next one may come at once."""
-        counted_from: tuple[int, int] | None
-        """(target epoch, monotonic time of its assignment) if an update had to wait for the next.
-        Not stored."""
-
-
-def may_assign(group: AssignedGroup, context: ShardContext, setting: str) -> bool:
+def may_assign(group: ModernGroup[Any], context: ShardContext, setting: str) -> bool:
     """Return whether the group's next assignment may be made; `setting` names the interval."""
     interval_ms = context.group_config(group.group_id, setting)
     assert isinstance(interval_ms, int), interval_ms

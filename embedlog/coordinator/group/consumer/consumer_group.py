@@ -16,7 +16,7 @@ from embedlog import errors
 from embedlog.coordinator.group.consumer.holders import Holders
 from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.subscriptions import AssignorVotes, Subscriptions
-from embedlog.coordinator.group.group import Group
+from embedlog.coordinator.group.modern_group import ModernGroup
 from embedlog.coordinator.group.protocols import SupportedProtocols
 
 TYPE_CHECKING = False
@@ -33,43 +33,27 @@ ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 STABLE = "Stable"
 
-FIRST_EPOCH = 1
-"""Group and target epoch of a new group."""
-
 PROTOCOL_TYPE = "consumer"
 
 _FIRST_COMMIT_VERSION = 9
 _NO_TARGET: Partitions = {}
 
 
-class ConsumerGroup(Group):
+class ConsumerGroup(ModernGroup["ConsumerMember"]):
     """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "consumer"
 
-    counted_from: tuple[int, int] | None = None
-    """(target epoch, monotonic time of its assignment) if an update had to wait for the next."""
-
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.target_epoch = FIRST_EPOCH
-        self.target_made_ms = 0
-        """Wall time of the last assignment; 0 if the next one may come at once."""
-        self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         """Instance id -> member id."""
-        self.target: dict[str, Partitions] = {}
-        """Member id -> its target partitions."""
         self.subscriptions = Subscriptions()
         self.assignor_votes = AssignorVotes()
         self.classic_protocols = SupportedProtocols()
         """The protocols of members of the classic protocol."""
         self.holders = Holders()
-        # These are not stored: the metadata and the time of the last checks since the shard was
-        # loaded.
-        self.metadata_seen: MetadataImage | None = None
+        # These are not stored: the time of the last match, and its metadata.
         self.regexes_matched_ms: int | None = None
         self.regexes_matched_for: MetadataImage | None = None
 
@@ -90,18 +74,6 @@ class ConsumerGroup(Group):
         if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
             return STABLE
         return RECONCILING
-
-    def is_empty(self) -> bool:
-        return not self.members
-
-    def member(self, member_id: str) -> ConsumerMember:
-        """Return the member. Raise UnknownMemberId if there is none."""
-        found = self.members.get(member_id)
-        if found is None:
-            raise errors.UnknownMemberId(
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return found
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
         member_id = self.static_members.get(instance_id)

@@ -6,8 +6,8 @@ from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 from embedlog.coordinator.group.consumer.subscriptions import Subscriptions
-from embedlog.coordinator.group.consumer.target_assignment import ids_of
 from embedlog.coordinator.group.metadata_hash import metadata_hash
+from embedlog.coordinator.group.target import ids_of
 from embedlog.coordinator.result import Result
 
 TYPE_CHECKING = False

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from embedlog.common import Value
 from embedlog.coordinator.group import assignors
-from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
+from embedlog.coordinator.group.assignors.spec import MemberSpec
 from embedlog.coordinator.group.consumer import member_records
+from embedlog.coordinator.group.target import TargetAssignment, changed_targets, ids_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.member import ConsumerMember
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import Pinned
-
-
-class TargetAssignment(Value):
-    """A target assignment, and its records."""
-
-    epoch: int
-    members: dict[str, Partitions]
-    records: list[CoordinatorRecord]
 
 
 def make_target_assignment(
@@ -58,16 +49,6 @@ def make_target_assignment(
     ]
     counts = {topic.topic_id: len(topic.partitions) for topic in known}
     found = assignors.assignor(assignor)(specs, counts) if pinned is None else pinned(members)
-    records = [
-        member_records.target_assignment(group.group_id, member_id, partitions)
-        for member_id, partitions in found.items()
-        if group.target.get(member_id) != partitions
-    ]
+    records = changed_targets(group, found, member_records.target_assignment)
     records.append(member_records.target_epoch(group.group_id, epoch, now_ms))
     return TargetAssignment(epoch, found, records)
-
-
-def ids_of(topics: frozenset[str], metadata: MetadataImage) -> frozenset[bytes]:
-    """Return the ids of the topics that exist."""
-    by_name = metadata.topics_by_name
-    return frozenset(by_name[name].topic_id for name in topics if name in by_name)

@@ -17,8 +17,9 @@ from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.assignment_interval import may_assign
 from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.reconciliation import MemberReconciliation
-from embedlog.coordinator.group.consumer.target_assignment import ids_of, make_target_assignment
+from embedlog.coordinator.group.consumer.target_assignment import make_target_assignment
 from embedlog.coordinator.group.metadata_hash import metadata_hash
+from embedlog.coordinator.group.target import ids_of
 from embedlog.logger import Logger
 
 _log = Logger("group")

@@ -6,9 +6,10 @@ record without the records before it. Tombstones of unknown keys have no effect.
 
 from __future__ import annotations
 
+from embedlog.coordinator.group.modern_group import FIRST_EPOCH
 from embedlog.coordinator.group.share import member_records
 from embedlog.coordinator.group.share.member import ShareMember
-from embedlog.coordinator.group.share.share_group import FIRST_EPOCH, ShareGroup
+from embedlog.coordinator.group.share.share_group import ShareGroup
 from embedlog.coordinator.group.share.state_topics import StateTopics
 from wire.schemas import share_group_metadata as schema
 

@@ -12,7 +12,7 @@ Stable   any members: a member needs only one heartbeat for its target
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.group import Group
+from embedlog.coordinator.group.modern_group import ModernGroup
 from embedlog.coordinator.group.share.member import NO_PARTITIONS, ShareMember
 from embedlog.coordinator.group.share.state_topics import StateTopics
 
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 EMPTY = "Empty"
 STABLE = "Stable"
 
-FIRST_EPOCH = 1
-"""Group and target epoch of a new group."""
 
-
-class ShareGroup(Group):
+class ShareGroup(ModernGroup["ShareMember"]):
     """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "share"
@@ -41,27 +38,14 @@ class ShareGroup(Group):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.target_epoch = FIRST_EPOCH
-        self.target_made_ms = 0
-        """Wall time of the last assignment; 0 if the next one may come at once."""
-        self.members: dict[str, ShareMember] = {}
-        self.target: dict[str, Partitions] = {}
-        """Member id -> its target partitions."""
         self.names: dict[str, int] = {}
         """Topic name -> number of members that subscribe to it."""
         self.state_topics = StateTopics()
         # These are not stored.
         self.begun_ms: dict[bytes, int] = {}
         """Topic id -> monotonic time at which its initializing partitions were begun."""
-        self.metadata_seen: MetadataImage | None = None
-        """The metadata that `metadata_hash` stands for."""
         self.complete_for: tuple[MetadataImage, StateTopics, int] | None = None
         """Metadata, share partitions and target epoch in which no share partition was missing."""
-        self.counted_from: tuple[int, int] | None = None
-        """(target epoch, monotonic time of its assignment) if an update had to wait for the
-        next."""
 
     # State
 
@@ -71,18 +55,6 @@ class ShareGroup(Group):
 
     def state_name(self) -> str:
         return STABLE if self.members else EMPTY
-
-    def is_empty(self) -> bool:
-        return not self.members
-
-    def member(self, member_id: str) -> ShareMember:
-        """Return the member. Raise UnknownMemberId if there is none."""
-        found = self.members.get(member_id)
-        if found is None:
-            raise errors.UnknownMemberId(
-                f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return found
 
     def target_of(self, member_id: str) -> Partitions:
         return self.target.get(member_id, NO_PARTITIONS)

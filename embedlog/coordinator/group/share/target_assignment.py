@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from embedlog.common import Value
 from embedlog.coordinator.group.assignors import simple
-from embedlog.coordinator.group.assignors.spec import MemberSpec, Partitions
+from embedlog.coordinator.group.assignors.spec import MemberSpec
 from embedlog.coordinator.group.share import member_records
 from embedlog.coordinator.group.share.member import ShareMember
+from embedlog.coordinator.group.target import TargetAssignment, changed_targets, ids_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,15 +14,6 @@ if TYPE_CHECKING:
 
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.share.share_group import ShareGroup
-    from embedlog.coordinator.result import CoordinatorRecord
-
-
-class TargetAssignment(Value):
-    """A target assignment, and its records."""
-
-    epoch: int
-    members: dict[str, Partitions]
-    records: list[CoordinatorRecord]
 
 
 def make_target_assignment(
@@ -47,11 +38,7 @@ def make_target_assignment(
         specs[member_id] = MemberSpec(ids, group.target_of(member_id))
     partitions = assignable(group, frozenset[str]().union(*topic_ids), metadata)
     found = simple.assign(specs, partitions)
-    records = [
-        member_records.target_assignment(group.group_id, member_id, target)
-        for member_id, target in found.items()
-        if group.target.get(member_id) != target
-    ]
+    records = changed_targets(group, found, member_records.target_assignment)
     records.append(member_records.target_epoch(group.group_id, epoch, now_ms))
     return TargetAssignment(epoch, found, records)
 
@@ -69,9 +56,3 @@ def assignable(
             if numbers:
                 found[topic.topic_id] = numbers
     return found
-
-
-def ids_of(topics: frozenset[str], metadata: MetadataImage) -> frozenset[bytes]:
-    """Return the ids of the topics that exist."""
-    by_name = metadata.topics_by_name
-    return frozenset(by_name[name].topic_id for name in topics if name in by_name)

@@ -17,11 +17,8 @@ from __future__ import annotations
 from embedlog.coordinator.group.assignment_interval import may_assign
 from embedlog.coordinator.group.metadata_hash import metadata_hash
 from embedlog.coordinator.group.share import member_records
-from embedlog.coordinator.group.share.target_assignment import (
-    assignable,
-    ids_of,
-    make_target_assignment,
-)
+from embedlog.coordinator.group.share.target_assignment import assignable, make_target_assignment
+from embedlog.coordinator.group.target import ids_of
 from embedlog.logger import Logger
 
 _log = Logger("group")
