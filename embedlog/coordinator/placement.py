@@ -4,9 +4,13 @@ transactional id, and it orders a `HashMap`.
 
 from __future__ import annotations
 
+from embedlog import errors
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
+
+    from embedlog.controller.metadata import MetadataImage
 
 _SIGN = 1 << 31
 _MASK = (1 << 32) - 1
@@ -22,21 +26,30 @@ def partition_of(key: str, partition_count: int) -> int:
     return _absolute(java_hash(key)) % partition_count
 
 
-class Hashes:
-    """A cache of hashes of keys: to hash a long name takes microseconds."""
+class Placement:
+    """The partitions of one internal topic, by keys. It keeps hashes: to hash a long name takes
+    microseconds.
+    """
 
     COUNT_MAX = 100_000
+    """Hashes that are kept at most."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
+    def __init__(self, topic: str, metadata: Callable[[], MetadataImage]) -> None:
+        self._topic = topic
+        self._metadata = metadata
+        self._hashes: dict[str, int] = {}
 
-    def partition_of(self, key: str, partition_count: int) -> int:
-        found = self._known.get(key)
+    def partition_of(self, key: str) -> int:
+        """Return the partition of a key. Raise NotCoordinator while the topic does not exist."""
+        topic = self._metadata().topics_by_name.get(self._topic)
+        if topic is None:
+            raise errors.NotCoordinator()
+        found = self._hashes.get(key)
         if found is None:
-            if len(self._known) >= self.COUNT_MAX:
-                self._known.clear()
-            found = self._known[key] = _absolute(java_hash(key))
-        return found % partition_count
+            if len(self._hashes) >= self.COUNT_MAX:
+                self._hashes.clear()
+            found = self._hashes[key] = _absolute(java_hash(key))
+        return found % len(topic.partitions)
 
 
 def java_hash(text: str) -> int:

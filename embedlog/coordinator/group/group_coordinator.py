@@ -8,11 +8,10 @@ the next request or the scheduler applies it.
 
 from __future__ import annotations
 
-from embedlog import errors
 from embedlog.common import deque
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.group.group_shard import GroupShard
-from embedlog.coordinator.placement import Hashes
+from embedlog.coordinator.placement import Placement
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
@@ -58,7 +57,6 @@ class GroupCoordinator:
         """
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler
-        self._metadata = metadata
         self._timers: list[Timer] = []
         self.pinned: dict[str, Pinned] = {}
         """Group -> the assignment of a test, in place of the server-side assignors."""
@@ -83,7 +81,8 @@ class GroupCoordinator:
             when_opened=GroupShard.opened,
         )
         self._share_state = share_state
-        self._hashes = Hashes()
+        self.partition_for = Placement(OFFSETS_TOPIC, metadata).partition_of
+        """Returns a group's partition. Raises NotCoordinator while the topic does not exist."""
         self._changes: deque[MetadataDelta] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
         self._scheduler.add(self)
@@ -107,13 +106,6 @@ class GroupCoordinator:
         self._scheduler.remove(self)
         for timer in self._timers:
             self._scheduler.remove(timer)
-
-    def partition_for(self, group_id: str) -> int:
-        """Return the group's partition. Raise NotCoordinator while the topic does not exist."""
-        topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
-        if topic is None:
-            raise errors.NotCoordinator()
-        return self._hashes.partition_of(group_id, len(topic.partitions))
 
     @property
     def share_state(self) -> ShareState:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import deque
 from embedlog.coordinator.answers import failed
-from embedlog.coordinator.placement import Hashes
+from embedlog.coordinator.placement import Placement
 from embedlog.coordinator.records import SHARE_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
@@ -53,12 +53,11 @@ class ShareCoordinator:
         log_manager: DataDirectories,
         metadata: Callable[[], MetadataImage],
     ) -> None:
-        self._metadata = metadata
         self._replica_manager = replica_manager
         self._scheduler = runtime.scheduler
         self._timer = Timer(runtime.clock, runtime.scheduler.notify)
         runtime.scheduler.add(self._timer, is_timer=True)
-        self._hashes = Hashes()
+        self._placement = Placement(SHARE_STATE_TOPIC, metadata)
         self._changes: deque[MetadataDelta] = deque()
         self._kept_topics: set[bytes] = set()
         """Ids of deleted topics whose states could not be deleted yet."""
@@ -91,12 +90,12 @@ class ShareCoordinator:
 
         Also fails with NotCoordinator while the topic does not exist.
         """
-        topic = self._metadata().topics_by_name.get(SHARE_STATE_TOPIC)
-        if topic is None:
-            return failed(errors.NotCoordinator())
-        group_id, topic_id, partition = key
-        text = key_text(group_id, (topic_id, partition))
-        return self.runtime.write(self._hashes.partition_of(text, len(topic.partitions)), operation)
+        group_id, topic_id, number = key
+        try:
+            partition = self._placement.partition_of(key_text(group_id, (topic_id, number)))
+        except errors.NotCoordinator as error:
+            return failed(error)
+        return self.runtime.write(partition, operation)
 
     def close(self) -> None:
         """Close; later requests find no coordinator."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.answers import failed
-from embedlog.coordinator.placement import Hashes
+from embedlog.coordinator.placement import Placement
 from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
@@ -76,7 +76,7 @@ class TransactionCoordinator:
         purgatory = DelayedOperationPurgatory("Transaction", self._timer)
         self._registrations = purgatory
         self._markers = TransactionMarkers(scheduler, send_markers, self._exists)
-        self._hashes = Hashes()
+        self._placement = Placement(TRANSACTIONS_TOPIC, metadata)
         world = CoordinatorWorld(
             runtime,
             config,
@@ -142,11 +142,11 @@ class TransactionCoordinator:
 
         Also fails with NotCoordinator while the topic does not exist.
         """
-        topic = self._metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
-        if topic is None:
-            return failed(errors.NotCoordinator())
-        index = self._hashes.partition_of(transactional_id, len(topic.partitions))
-        return self.runtime.write(index, operation)
+        try:
+            partition = self._placement.partition_of(transactional_id)
+        except errors.NotCoordinator as error:
+            return failed(error)
+        return self.runtime.write(partition, operation)
 
     def read(self, transactional_id: str, operation: Callable[[TransactionShard], R]) -> Pending[R]:
         return self.write(transactional_id, lambda shard: Result((), operation(shard)))
