@@ -119,7 +119,7 @@ INNER_FLOORS = {
         "fetch_buffer positions",
         "completed_fetch epoch_lookup group",
         "fetch_session fetched_batches parts",
-        "offset_lookup record subscription_state",
+        "offset_lookup record subscription_state waking",
         "arrow guard leader_lookup rebalance_listener settings subscribed_topics",
     ),
     "embedlog.client.consumer.group": (

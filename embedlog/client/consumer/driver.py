@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from _thread import get_ident
-from _weakref import ref
 
 from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.consumer.guard import Guard
 from embedlog.client.consumer.subscription_state import FetchState, SubscriptionType
-from embedlog.client.errors import IllegalState, WakeupError, because
+from embedlog.client.consumer.waking import Wakeable
+from embedlog.client.errors import IllegalState, because
 from embedlog.client.lacks import is_missing, lack_of
 from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.runtime.outer_call import (
@@ -40,7 +40,7 @@ _LEADER_PATIENCE_MS = 5_000
 """An election may leave a partition without a leader for this long."""
 
 
-class ConsumerDriver:
+class ConsumerDriver(Wakeable):
     """Advances the metadata, the group, the positions and the fetches of one consumer."""
 
     def __init__(
@@ -51,31 +51,21 @@ class ConsumerDriver:
         positions: Positions,
         coordinator: ConsumerCoordinator | None,
     ) -> None:
-        self._transport = parts.transport
+        transport = parts.transport
+        guard = Guard(transport.runtime.scheduler if transport.in_process else None)
+        super().__init__(transport, waiter, guard)
         self._clock = parts.transport.runtime.clock
         self._metadata = parts.metadata
         self._subscription = parts.subscription
         self._api_timeout_ms: int = parts.settings["default.api.timeout.ms"]
-        self._waiter = waiter
         self._buffer = fetcher.buffer
         self._fetcher = fetcher
         self._positions = positions
         self.coordinator = coordinator
         """None if the consumer has no group.id."""
-        self.guard = Guard(
-            self._transport.runtime.scheduler if self._transport.in_process else None
-        )
-        """Every call of the consumer runs inside this guard."""
-        self.is_woken = False
-        """True from `wakeup` until a call raises WakeupError."""
         self.is_closing = False
         self._checked_answers = 0
         """The number of the metadata answer in which missing partitions were sought."""
-        self.is_ending = False
-        """True after `end_call`."""
-        self._transport.ends_soon = _weakly(self)
-        if self._transport.is_closed:
-            self.end_call()  # the cluster was closed before this line
 
     @property
     def group(self) -> ConsumerCoordinator:
@@ -279,47 +269,8 @@ class ConsumerDriver:
 
     # Waking
 
-    def wakeup(self) -> None:
-        self.is_woken = True
-        self._waiter.arrived()
-        self._transport.wake()
-
-    def is_gone(self) -> bool:
-        """Return whether the consumer, or its cluster, was closed."""
-        return self.guard.is_closed or self._transport.is_closed
-
-    def end_call(self) -> None:
-        """Make the waiting call raise ClosedError: a `close` waits for its end."""
-        self.is_ending = True
-        self.wakeup()
-
-    def forget_wakeup(self) -> None:
-        """Cancel a `wakeup` that no call has raised yet. Requires: no call is running."""
-        self.is_woken = False
-
     @property
     def _is_protected(self) -> bool:
         """True while a wakeup must wait, because `close` or a user's callback is running."""
         coordinator = self.coordinator
         return self.is_closing or (coordinator is not None and coordinator.calls.is_calling)
-
-    def _raise_woken(self) -> None:
-        if self._transport.is_closed:
-            # Stay woken: no later call shall wait for answers, either.
-            raise ClosedError("the cluster was closed")
-        self.forget_wakeup()
-        if self.is_ending:
-            raise ClosedError("the consumer is being closed")
-        raise WakeupError("wakeup was called")
-
-
-def _weakly(driver: ConsumerDriver) -> Callable[[], None]:
-    """Return `driver.end_call`, for the transport, which must not keep the driver alive."""
-    reference = ref(driver)
-
-    def end_call() -> None:
-        found = reference()
-        if found is not None:
-            found.end_call()
-
-    return end_call

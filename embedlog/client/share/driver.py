@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from _weakref import ref
-
 from embedlog.client.consumer.guard import Guard
-from embedlog.client.errors import IllegalState, WakeupError
+from embedlog.client.consumer.waking import Wakeable
+from embedlog.client.errors import IllegalState
 from embedlog.client.share.record import ShareRecords
 from embedlog.client.share.settings import EXPLICIT
-from embedlog.errors import ClosedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from embedlog.client.share.acknowledgements import ShareCommit
     from embedlog.client.share.coordinator import ShareCoordinator
     from embedlog.client.share.hand_out import ShareHandOut
     from embedlog.client.share.leaders import ShareLeaders
     from embedlog.client.share.parts import ShareParts
     from embedlog.client.waiting import Waiter
+    from embedlog.runtime.scheduler import Scheduler
 
 
 class ShareGuard(Guard):
     """A guard that also refuses calls inside the callback for acknowledgements."""
 
     __slots__ = ("is_calling",)
-    is_calling: bool
-    """True while the callback runs."""
+
+    def __init__(self, scheduler: Scheduler | None) -> None:
+        super().__init__(scheduler)
+        self.is_calling = False
+        """True while the callback runs."""
 
     def __enter__(self) -> None:
         if self.is_calling:
@@ -35,8 +35,10 @@ class ShareGuard(Guard):
         super().__enter__()
 
 
-class ShareDriver:
+class ShareDriver(Wakeable):
     """Advances the metadata, the group, the acknowledgements and the fetches of one consumer."""
+
+    guard: ShareGuard
 
     def __init__(
         self,
@@ -46,10 +48,11 @@ class ShareDriver:
         hand_out: ShareHandOut,
         coordinator: ShareCoordinator,
     ) -> None:
+        transport = parts.transport
+        guard = ShareGuard(transport.runtime.scheduler if transport.in_process else None)
+        super().__init__(transport, waiter, guard)
         self._parts = parts
-        self._transport = parts.transport
         self._clock = parts.transport.runtime.clock
-        self._waiter = waiter
         self._assignment = parts.assignment
         self.in_flight = parts.in_flight
         self.leaders = leaders
@@ -57,18 +60,6 @@ class ShareDriver:
         self.coordinator = coordinator
         self._outcomes = parts.outcomes
         self.is_explicit: bool = parts.settings["share.acknowledgement.mode"] == EXPLICIT
-        self.guard = ShareGuard(
-            self._transport.runtime.scheduler if self._transport.in_process else None
-        )
-        """Every call of the consumer runs inside this guard."""
-        self.guard.is_calling = False
-        self.is_woken = False
-        """True from `wakeup` until a call raises WakeupError."""
-        self.is_ending = False
-        """True after `end_call`."""
-        self._transport.ends_soon = _weakly(self)
-        if self._transport.is_closed:
-            self.end_call()  # the cluster was closed before this line
 
     # Polling
 
@@ -199,44 +190,3 @@ class ShareDriver:
             self._outcomes.settle()
         finally:
             self.guard.is_calling = False
-
-    # Waking
-
-    def wakeup(self) -> None:
-        self.is_woken = True
-        self._waiter.arrived()
-        self._transport.wake()
-
-    def is_gone(self) -> bool:
-        """Return whether the consumer, or its cluster, was closed."""
-        return self.guard.is_closed or self._transport.is_closed
-
-    def end_call(self) -> None:
-        """Make the waiting call raise ClosedError: a `close` waits for its end."""
-        self.is_ending = True
-        self.wakeup()
-
-    def forget_wakeup(self) -> None:
-        """Cancel a `wakeup` that no call has raised yet. Requires: no call is running."""
-        self.is_woken = False
-
-    def _raise_woken(self) -> None:
-        if self._transport.is_closed:
-            # Stay woken: no later call shall wait for answers, either.
-            raise ClosedError("the cluster was closed")
-        self.forget_wakeup()
-        if self.is_ending:
-            raise ClosedError("the consumer is being closed")
-        raise WakeupError("wakeup was called")
-
-
-def _weakly(driver: ShareDriver) -> Callable[[], None]:
-    """Return `driver.end_call`, for the transport, which must not keep the driver alive."""
-    reference = ref(driver)
-
-    def end_call() -> None:
-        found = reference()
-        if found is not None:
-            found.end_call()
-
-    return end_call
