@@ -20,7 +20,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def begun(cluster: Cluster, name: str) -> Producer:
-    """A producer with an open transaction of one record."""
+    """A producer with an open transaction of one record, which ends with the producer."""
     producer = cluster.producer(transactional_id=name)
     producer.init_transactions()
     producer.begin_transaction()
@@ -71,8 +71,7 @@ def test_a_producer_is_fenced_and_its_transaction_aborted(cluster: Cluster) -> N
 
 
 def test_a_hanging_transaction_is_aborted_where_it_hangs(cluster: Cluster) -> None:
-    begun(cluster, "hangs")
-    with cluster.admin() as admin:
+    with begun(cluster, "hangs"), cluster.admin() as admin:
         (state,) = admin.describe_producers([HERE])[HERE]
         assert state.current_transaction_start_offset == 0
         admin.abort_transaction(
@@ -91,8 +90,10 @@ def test_a_hanging_transaction_is_aborted_where_it_hangs(cluster: Cluster) -> No
 
 
 def test_over_tcp_as_well(cluster: Cluster) -> None:
-    begun(cluster, "open")
+    producer = begun(cluster, "open")
     with Admin(cluster.listen("127.0.0.1", 0).address) as admin:
         assert admin.describe_transactions(["open"])["open"].state == "Ongoing"
         assert admin.fence_producers(["open"])["open"].producer_epoch >= 1
         assert admin.list_transactions()["open"].state == "Empty"
+    with pytest.raises(errors.ProducerFenced):
+        producer.commit_transaction()
