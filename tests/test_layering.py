@@ -183,7 +183,8 @@ INNER_FLOORS = {
         "features metadata_records topic_names",
     ),
     "embedlog.coordinator": (
-        "group share transaction",
+        "group transaction",
+        "share",
         "runtime",
         "answers delayed_commit loading",
         "records shard_context",
@@ -219,7 +220,7 @@ INNER_FLOORS = {
         "window",
         "in_flight settings",
         "share_sessions",
-        "delivery start_offset state_errors state_port",
+        "delivery start_offset state_errors",
     ),
     "embedlog.coordinator.group": (
         "group_coordinator",
@@ -240,7 +241,7 @@ INNER_FLOORS = {
         "described_offsets share_group",
         "member_records",
         "request_checks",
-        "member state_port state_topics",
+        "member state_topics",
     ),
     "embedlog.replication": (
         "delayed_fetch",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
-    from embedlog.coordinator.group.share.state_port import StateOfBroker
     from embedlog.coordinator.runtime import CoordinatorRuntime
     from embedlog.coordinator.share.share_coordinator import ShareCoordinator
     from embedlog.coordinator.share.state_client import ShareStateClient, ShareStateRoutes
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.sharing.dead_letters import Ask
     from embedlog.sharing.sharing import Sharing
-    from embedlog.sharing.state_port import StatePort
     from embedlog.storage.data_directories import DataDirectories
 
 _TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
@@ -48,7 +46,7 @@ class OnDemandParts:
         *,
         metadata: Callable[[], MetadataImage],
         send_markers: Send,
-        share_state: StateOfBroker,
+        share_state: Callable[[], ShareStateClient],
         is_restart: bool = False,
     ) -> None:
         """`is_restart`: see `Broker`. `share_state` returns the way to the share coordinators."""
@@ -135,7 +133,7 @@ class OnDemandParts:
                 self.share_state = ShareStateClient(self._runtime, routes)
             return self.share_state
 
-    def make_sharing(self, state: StatePort, ask: Ask) -> Sharing:
+    def make_sharing(self, state: ShareStateClient, ask: Ask) -> Sharing:
         """Make the leader's part of share groups. `ask` sends a request to a broker."""
         from embedlog.sharing.dead_letters import DeadLetters
         from embedlog.sharing.sharing import Sharing

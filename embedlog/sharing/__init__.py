@@ -1,6 +1,5 @@
 """Share groups on the leader of a partition: the members that have its records, and their locks.
 
-    state_port          the share coordinator, as the leader sees it
     delivery            the states of a record, and the table of its moves
     in_flight window    the records between the start offset and the last acquired one
     acquisition         which records a fetch gets

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
-    from embedlog.coordinator.share.state_client import StateBatch
+    from embedlog.coordinator.share.state_client import ShareStateClient, StateBatch
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.sharing.settings import ShareSettings
-    from embedlog.sharing.state_port import StatePort
 
     Bury = Callable[[str, Partition, "list[StateBatch]"], Pending[None]]
     """Writes dead letters of a group's records in a partition; the answer comes in any case."""
@@ -38,7 +37,7 @@ class SharingContext:
         replica_manager: ReplicaManager,
         *,
         metadata: Callable[[], MetadataImage],
-        state: StatePort,
+        state: ShareStateClient,
     ) -> None:
         self.runtime = runtime
         self.config = config

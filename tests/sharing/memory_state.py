@@ -56,7 +56,7 @@ class MemoryShareState:
 
 
 class MemoryState:
-    """A `StatePort`. By default it answers within the call."""
+    """In place of a `ShareStateClient`. By default it answers within the call."""
 
     def __init__(self) -> None:
         self.states: dict[tuple[str, Place], MemoryShareState] = {}

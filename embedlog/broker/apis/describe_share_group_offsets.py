@@ -62,7 +62,7 @@ def _describe(
             group_id,
             known,
             metadata=broker.image,
-            state=broker.group_coordinator.share_state,
+            state=broker.share_state,
             end_offsets=lambda places: end_offsets(broker, places),
         )
 

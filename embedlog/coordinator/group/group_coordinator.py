@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
-    from embedlog.coordinator.group.share.state_port import ShareState, StateOfBroker
     from embedlog.coordinator.shard_context import Pinned
+    from embedlog.coordinator.share.state_client import ShareStateClient
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
@@ -50,11 +50,9 @@ class GroupCoordinator:
         log_manager: DataDirectories,
         metadata: Callable[[], MetadataImage],
         *,
-        share_state: StateOfBroker | None = None,
+        share_state: Callable[[], ShareStateClient],
     ) -> None:
-        """`share_state` returns the share coordinators that keep the state of share groups. Without
-        it they are not available.
-        """
+        """`share_state` returns the way to the share coordinators."""
         self._clock = runtime.clock
         self._scheduler = runtime.scheduler
         self._timers: list[Timer] = []
@@ -80,7 +78,6 @@ class GroupCoordinator:
             codec=config.offsets_topic_compression_codec,
             when_opened=GroupShard.opened,
         )
-        self._share_state = share_state
         self.partition_for = Placement(OFFSETS_TOPIC, metadata).partition_of
         """Returns a group's partition. Raises NotCoordinator while the topic does not exist."""
         self._changes: deque[MetadataDelta] = deque()
@@ -106,15 +103,6 @@ class GroupCoordinator:
         self._scheduler.remove(self)
         for timer in self._timers:
             self._scheduler.remove(timer)
-
-    @property
-    def share_state(self) -> ShareState:
-        """The share coordinators."""
-        if self._share_state is None:
-            from embedlog.coordinator.group.share.state_port import UNAVAILABLE
-
-            return UNAVAILABLE
-        return self._share_state()
 
     # Operations
 

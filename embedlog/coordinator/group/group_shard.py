@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
     from embedlog.coordinator.group.share.share_groups import ShareGroups
-    from embedlog.coordinator.group.share.state_port import StateOfBroker
     from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.coordinator.share.state_client import ShareStateClient
     from embedlog.errors import KafkaError
     from wire.schemas.alter_share_group_offsets import (
         AlterShareGroupOffsetsRequest,
@@ -71,10 +71,10 @@ class GroupShard:
         self,
         context: ShardContext,
         group_count: Callable[[], int],
-        share_state: StateOfBroker | None = None,
+        share_state: Callable[[], ShareStateClient],
     ) -> None:
         """`group_count` counts the groups of all loaded shards of the broker. `share_state` returns
-        the share coordinators; without it they are not available.
+        the way to the share coordinators.
         """
         self.context = context
         self._share_state = share_state
@@ -100,10 +100,8 @@ class GroupShard:
         """The part for share groups."""
         if self._share is None:
             from embedlog.coordinator.group.share.share_groups import ShareGroups
-            from embedlog.coordinator.group.share.state_port import UNAVAILABLE
 
-            state = self._share_state or (lambda: UNAVAILABLE)
-            self._share = ShareGroups(self.context, self.groups, state)
+            self._share = ShareGroups(self.context, self.groups, self._share_state)
         return self._share
 
     # Members

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from embedlog.config import BrokerConfig
 from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
@@ -70,7 +70,7 @@ class World:
 
     def make_shard(self) -> GroupShard:
         """Return an empty shard."""
-        return GroupShard(self.context, lambda: len(self.shard.groups))
+        return GroupShard(self.context, lambda: len(self.shard.groups), _no_share_state)
 
     def _timer(self) -> Timer:
         timer = Timer(self.runtime.clock, self.runtime.scheduler.notify)
@@ -277,3 +277,7 @@ def settle(*members: Member, rounds: int = 8) -> None:
     for _ in range(rounds):
         for member in members:
             member.confirm()
+
+
+def _no_share_state() -> NoReturn:
+    raise AssertionError("no test of this world has share groups")

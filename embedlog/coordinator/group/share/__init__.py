@@ -13,7 +13,6 @@
     share_group          one group: epochs, members, target assignment, share partitions
     member               one member
     state_topics         the share partitions of a group, and how far their state is
-    state_port           the calls to the share coordinator
     member_records       members, assignments and share partitions as records, and back
     replay               applies the records to the groups
     description          ShareGroupDescribe

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from embedlog.coordinator.group.share.membership import Membership
-    from embedlog.coordinator.group.share.state_port import Place, StateOfBroker
     from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.share.state_client import Place, ShareStateClient
     from embedlog.errors import KafkaError
 
     R = TypeVar("R")
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Deletion:
     """Deletes the state of one shard's groups. Requires: the shard's lock."""
 
-    def __init__(self, membership: Membership, state: StateOfBroker) -> None:
+    def __init__(self, membership: Membership, state: Callable[[], ShareStateClient]) -> None:
         self._membership = membership
         self._context = membership.context
         self._state = state

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from embedlog.controller.metadata import MetadataImage
-    from embedlog.coordinator.group.share.state_port import Place, ShareState, Summary
+    from embedlog.coordinator.share.state_client import Place, ShareStateClient, ShareSummary
 
     Named = tuple[str, int]
     """Topic name and partition number."""
@@ -42,7 +42,7 @@ def describe_offsets(
     wanted: Wanted,
     *,
     metadata: MetadataImage,
-    state: ShareState,
+    state: ShareStateClient,
     end_offsets: EndOffsets,
 ) -> Pending[Topics]:
     """Return the start offsets of partitions; -1 for partitions without state.
@@ -66,7 +66,7 @@ def describe_offsets(
     if not places:
         return completed(_topics(wanted, metadata, {}, {}))
 
-    def with_summaries(found: Mapping[Place, Summary]) -> Pending[Topics]:
+    def with_summaries(found: Mapping[Place, ShareSummary]) -> Pending[Topics]:
         begun = [place for place, each in found.items() if _has_lag(each) and place in places]
         if not begun:
             return completed(_topics(wanted, metadata, found, {}))
@@ -85,11 +85,11 @@ def _refused() -> Pending[Topics]:
 SERVER_ERROR = "The server experienced an unexpected error when processing the request."
 
 
-def _or_nothing(pending: Pending[dict[Place, Summary]]) -> Pending[dict[Place, Summary]]:
+def _or_nothing(pending: Pending[dict[Place, ShareSummary]]) -> Pending[dict[Place, ShareSummary]]:
     """Return an empty answer in place of an error, as Kafka does."""
-    answer: Pending[dict[Place, Summary]] = Pending()
+    answer: Pending[dict[Place, ShareSummary]] = Pending()
 
-    def settled(done: Pending[dict[Place, Summary]]) -> None:
+    def settled(done: Pending[dict[Place, ShareSummary]]) -> None:
         if isinstance(done.error(), EmbedlogError):
             answer.complete({})
         else:
@@ -99,7 +99,7 @@ def _or_nothing(pending: Pending[dict[Place, Summary]]) -> Pending[dict[Place, S
     return answer
 
 
-def _has_lag(summary: Summary) -> bool:
+def _has_lag(summary: ShareSummary) -> bool:
     return (
         summary.error_code == ErrorCode.NONE
         and summary.start_offset != UNKNOWN_OFFSET
@@ -110,7 +110,7 @@ def _has_lag(summary: Summary) -> bool:
 def _topics(
     wanted: Wanted,
     metadata: MetadataImage,
-    found: Mapping[Place, Summary],
+    found: Mapping[Place, ShareSummary],
     ends: Mapping[Named, EndOffset],
 ) -> Topics:
     topics = []
@@ -130,7 +130,7 @@ def _topics(
 
 
 def _partition(
-    number: int, summary: Summary | None, end: EndOffset | None
+    number: int, summary: ShareSummary | None, end: EndOffset | None
 ) -> DescribeShareGroupOffsetsResponsePartition:
     shown = DescribeShareGroupOffsetsResponsePartition(
         partition_index=number, start_offset=UNKNOWN_OFFSET, lag=UNKNOWN_OFFSET

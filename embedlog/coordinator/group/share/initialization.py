@@ -23,13 +23,13 @@ _log = Logger("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.share.membership import Membership
-    from embedlog.coordinator.group.share.state_port import Place, StateOfBroker
     from embedlog.coordinator.group.share.state_topics import Named, StateTopics
+    from embedlog.coordinator.share.state_client import Place, ShareStateClient
 
     Codes = Mapping[Place, int]
 
@@ -41,7 +41,7 @@ FIRST_START = 0
 class Initialization:
     """Initialises share partitions of one shard's groups. Requires: the shard's lock."""
 
-    def __init__(self, membership: Membership, state: StateOfBroker) -> None:
+    def __init__(self, membership: Membership, state: Callable[[], ShareStateClient]) -> None:
         self._groups = membership.groups
         self._context = membership.context
         self._state = state

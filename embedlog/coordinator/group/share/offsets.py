@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.share.deletion import Deletion
     from embedlog.coordinator.group.share.initialization import Initialization
     from embedlog.coordinator.group.share.membership import Membership
-    from embedlog.coordinator.group.share.state_port import Place
+    from embedlog.coordinator.share.state_client import Place
     from embedlog.errors import KafkaError
 
 UNKNOWN = "This server does not host this topic-partition."

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.group.share.state_port import StateOfBroker
     from embedlog.coordinator.result import CoordinatorRecord, Result
     from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.coordinator.share.state_client import ShareStateClient
     from wire.schemas.share_group_describe import DescribedGroup
 
     R = TypeVar("R")
@@ -33,7 +33,7 @@ class ShareGroups:
     """
 
     def __init__(
-        self, context: ShardContext, groups: dict[str, Group], state: StateOfBroker
+        self, context: ShardContext, groups: dict[str, Group], state: Callable[[], ShareStateClient]
     ) -> None:
         self._context = context
         self._groups = groups

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.group.share.initialization import Initialization
     from embedlog.coordinator.group.share.membership import Membership
-    from embedlog.coordinator.group.share.state_port import Place
+    from embedlog.coordinator.share.state_client import Place
     from embedlog.errors import KafkaError
 
     HeartbeatResult = Result[ShareGroupHeartbeatResponse]
