@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.apis.conftest import Client, InProcess, Tcp
+from tests.apis.conftest import Client
 from tests.golden.sharing_requests import acknowledge_request, fetch_request
 from tests.sharing.memory_broker import give_state
 from tests.sharing.memory_state import MemoryState
@@ -19,6 +19,11 @@ from wire.schemas.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 GROUP = "workers"
 LONG_MS = 20_000
+ON_CONNECTIONS = pytest.mark.parametrize("client", ["loopback", "tcp"], indirect=True)
+"""A client in this process has no connection that could break."""
+IN_SIMULATED_TIME = pytest.mark.parametrize("client", ["in-process", "loopback"], indirect=True)
+"""Over TCP nobody knows whether a request waits already."""
+ON_SIMULATED_CONNECTIONS = pytest.mark.parametrize("client", ["loopback"], indirect=True)
 
 
 class Share:
@@ -104,10 +109,9 @@ def test_a_waiting_fetch_gets_released_records_at_once(client: Client, share: Sh
     assert other.acquired(answer) == [(1, 1, 2)]
 
 
+@ON_CONNECTIONS
 def test_a_session_ends_with_its_connection(client: Client, share: Share) -> None:
     share.fill(b"a")
-    if type(client) is InProcess:
-        pytest.skip("a client in this process has no connection")
     gone = Share.__new__(Share)
     gone.__dict__.update(share.__dict__, client=client.another())
     assert gone.acquired(gone.fetch(0, "gone")) == [(0, 0, 1)]
@@ -127,9 +131,8 @@ def test_a_session_in_this_process_ends_with_its_close(client: Client, share: Sh
     assert share.acquired(answer) == [(0, 0, 2)]
 
 
+@ON_SIMULATED_CONNECTIONS
 def test_the_member_of_a_broken_connection_acquires_nothing(client: Client, share: Share) -> None:
-    if type(client) in (InProcess, Tcp):
-        pytest.skip("the order of events is sure on a simulated connection only")
     gone = Share.__new__(Share)
     gone.__dict__.update(share.__dict__, client=client.another())
     share.fill(b"a")
@@ -166,6 +169,7 @@ def test_new_offsets_count_once_all_members_have_closed_session_and_connection(
     assert seen == [(0, 0, 1)]
 
 
+@IN_SIMULATED_TIME
 def test_without_the_feature_all_sessions_and_locks_are_forgotten(
     client: Client, share: Share
 ) -> None:
@@ -177,8 +181,6 @@ def test_without_the_feature_all_sessions_and_locks_are_forgotten(
         acknowledge_request(GROUP, "one", 1, {}),
     ):
         assert client.call(request).error_code == ErrorCode.UNSUPPORTED_VERSION
-    if not client.simulates_time:
-        return  # the broker forgets them soon, but nobody can say when
     client.cluster.runtime.scheduler.run_for(10)
     _level(client, 1)
     answer = share.fetch(1).result()
@@ -186,9 +188,8 @@ def test_without_the_feature_all_sessions_and_locks_are_forgotten(
     assert share.acquired(share.fetch(0, "two")) == [(0, 0, 1)]
 
 
+@IN_SIMULATED_TIME
 def test_of_two_waiting_fetches_the_second_goes_on_waiting(client: Client, share: Share) -> None:
-    if not client.simulates_time:
-        pytest.skip("over TCP it is not known whether a fetch waits")
     first = share.fetch(0, "one", max_wait_ms=LONG_MS, min_bytes=1)
     other = Share.__new__(Share)
     other.__dict__.update(share.__dict__, client=client.another())
@@ -229,9 +230,8 @@ def test_the_limits_hold_over_all_partitions_of_a_fetch(client: Client, share: S
     assert counts("four") == [1, 2, 2]  # the first came back three times: half of it at a time
 
 
+@IN_SIMULATED_TIME
 def test_a_waiting_fetch_ends_with_its_share_partition(client: Client, share: Share) -> None:
-    if not client.simulates_time:
-        pytest.skip("over TCP it is not known whether a fetch waits")
     share.fetch(0).result()
     answer = share.fetch(1, max_wait_ms=LONG_MS, min_bytes=1)
     assert not answer.done()
