@@ -11,7 +11,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from embedlog.sharing.share_sessions import ShareSession
     from wire.schemas import share_acknowledge, share_fetch
 
+    Leaders = dict[Place, tuple[int, int]]
+    """Partition -> the node id of its leader, and the leader epoch."""
     Topics = Sequence[share_fetch.FetchTopic] | Sequence[share_acknowledge.AcknowledgeTopic]
 
 _MEMBER_ID_LENGTH_MAX = 36
+_OF_LEADERS = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
+"""The errors of partitions whose leaders an answer names."""
 
 
 def check_member(broker: Broker, group_id: str | None, member_id: str | None) -> tuple[str, str]:
@@ -69,14 +73,17 @@ def close_after(
         combined(answers, end)
 
 
-def is_leader_error(code: int) -> bool:
-    """Return whether an answer with this code names the partition's leader."""
-    return code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+def leaders_of(broker: Broker, codes: Mapping[Place, Iterable[int]]) -> Leaders:
+    """Return the leaders of the partitions that have an error which tells of another leader."""
+    return {
+        place: topics.leader_of(broker, broker.topic_name(place[0]), place[1])
+        for place, found in codes.items()
+        if not _OF_LEADERS.isdisjoint(found)
+    }
 
 
-def node_endpoints(
-    broker: Broker, context: RequestContext, leaders: Iterable[int]
-) -> list[BrokerEndpoint]:
-    """Return the addresses of brokers that an answer names as leaders."""
-    found = [topics.node(broker, context, leader) for leader in sorted(leaders)]
+def endpoints_of(broker: Broker, context: RequestContext, leaders: Leaders) -> list[BrokerEndpoint]:
+    """Return the addresses of the leaders that an answer names."""
+    nodes = sorted({node_id for node_id, _ in leaders.values()})
+    found = [topics.node(broker, context, node_id) for node_id in nodes]
     return [each for each in found if each is not None]

@@ -67,7 +67,7 @@ class StateWriter:
         self._waiting.append(write)
 
     def pump(self) -> None:
-        """Send what waits, unless a write is on its way. Requires: no lock."""
+        """Send the waiting moves, unless a write is on its way. Requires: no lock."""
         with self._lock:
             if self._sent or not self._waiting:
                 return

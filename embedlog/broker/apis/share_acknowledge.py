@@ -8,15 +8,15 @@ stored the moves. The batches of a partition are taken together or not at all.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import topics
 from embedlog.broker.share_requests import (
     check_member,
     close_after,
-    is_leader_error,
+    endpoints_of,
     last_batches,
-    node_endpoints,
+    leaders_of,
 )
 from embedlog.coordinator.answers import combined
+from embedlog.coordinator.share.keys import by_topic
 from embedlog.sharing.share_sessions import OPENING
 from wire.schemas.share_acknowledge import (
     LeaderIdAndEpoch,
@@ -84,23 +84,19 @@ def _fill(
     response: ShareAcknowledgeResponse,
     outcomes: dict[Place, errors.KafkaError | None],
 ) -> None:
-    by_topic: dict[bytes, list[PartitionData]] = {}
-    leaders: set[int] = set()
-    for (topic_id, index), error in outcomes.items():
-        row = PartitionData(partition_index=index)
+    rows = {place: PartitionData(partition_index=place[1]) for place in outcomes}
+    for place, error in outcomes.items():
         if error is not None:
-            row.error_code = error.code
-            row.error_message = error.message
-            if is_leader_error(error.code):
-                leader, epoch = topics.leader_of(broker, broker.topic_name(topic_id), index)
-                row.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-                leaders.add(leader)
-        by_topic.setdefault(topic_id, []).append(row)
+            rows[place].error_code = error.code
+            rows[place].error_message = error.message
+    leaders = leaders_of(broker, {place: (row.error_code,) for place, row in rows.items()})
+    for place, (leader, epoch) in leaders.items():
+        rows[place].current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
     response.responses = [
-        ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=rows)
-        for topic_id, rows in by_topic.items()
+        ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[rows[each] for each in places])
+        for topic_id, places in by_topic(rows)
     ]
     response.node_endpoints = [
         NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in node_endpoints(broker, context, leaders)
+        for node in endpoints_of(broker, context, leaders)
     ]

@@ -11,15 +11,15 @@ leave out partitions without records and errors.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import topics
 from embedlog.broker.share_requests import (
     check_member,
     close_after,
-    is_leader_error,
+    endpoints_of,
     last_batches,
-    node_endpoints,
+    leaders_of,
 )
 from embedlog.coordinator.answers import combined, then
+from embedlog.coordinator.share.keys import by_topic
 from embedlog.replication.partition import Isolation
 from embedlog.sharing.acquisition import BATCH_OPTIMIZED, RECORD_LIMIT, Wish
 from embedlog.sharing.share_fetch import ShareFetchParams
@@ -181,21 +181,19 @@ def _response(
             row.acknowledge_error_code = error.code
             row.acknowledge_error_message = error.message
     response = ShareFetchResponse(acquisition_lock_timeout_ms=lock_ms)
-    by_topic: dict[bytes, list[PartitionData]] = {}
-    leaders: set[int] = set()
-    for (topic_id, index), row in rows.items():
-        if is_leader_error(row.error_code) or is_leader_error(row.acknowledge_error_code):
-            leader, epoch = topics.leader_of(broker, broker.topic_name(topic_id), index)
-            row.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-            leaders.add(leader)
-        by_topic.setdefault(topic_id, []).append(row)
+    codes = {place: (row.error_code, row.acknowledge_error_code) for place, row in rows.items()}
+    leaders = leaders_of(broker, codes)
+    for place, (leader, epoch) in leaders.items():
+        rows[place].current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
     response.responses = [
-        ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in by_topic.items()
+        ShareFetchableTopicResponse(
+            topic_id=topic_id, partitions=[rows[place] for place in of_topic]
+        )
+        for topic_id, of_topic in by_topic(rows)
     ]
     response.node_endpoints = [
         NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-        for node in node_endpoints(broker, context, leaders)
+        for node in endpoints_of(broker, context, leaders)
     ]
     return response
 

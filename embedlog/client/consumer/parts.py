@@ -1,6 +1,6 @@
 """`ConsumerParts`: the objects that all parts of one consumer share.
 
-`ClientParts` are those that a share consumer has as well.
+Share consumers need some of them, too: `ClientParts`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from embedlog.common import uuid_to_text
+from embedlog.common import grouped, uuid_to_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Place = tuple[bytes, int]
 """Topic id (16 bytes), partition number."""
@@ -18,3 +22,8 @@ def key_text(group_id: str, place: Place) -> str:
     """
     topic_id, partition = place
     return f"{group_id}:{uuid_to_text(topic_id)}:{partition}"
+
+
+def by_topic(places: Iterable[Place]) -> Iterable[tuple[bytes, list[Place]]]:
+    """Return the places of each topic id; all keep their order."""
+    return grouped(places, lambda place: place[0]).items()

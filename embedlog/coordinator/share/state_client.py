@@ -10,11 +10,11 @@ to the same coordinator are one request.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import Value, grouped
+from embedlog.common import Value
 from embedlog.coordinator.answers import combined, then
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.share.keys import Place as Place
-from embedlog.coordinator.share.keys import key_text
+from embedlog.coordinator.share.keys import by_topic, key_text
 from embedlog.errors import EmbedlogError
 from embedlog.purgatory.timer import Timer, TimerTask
 from embedlog.runtime.pending import Pending
@@ -127,7 +127,7 @@ class ShareStateClient:
                             for place in of_topic
                         ],
                     )
-                    for topic_id, of_topic in _by_topic(places)
+                    for topic_id, of_topic in by_topic(places)
                 ],
             )
 
@@ -216,7 +216,7 @@ class ShareStateClient:
                         topic_id=topic_id,
                         partitions=[api.PartitionData(partition=place[1]) for place in of_topic],
                     )
-                    for topic_id, of_topic in _by_topic(places)
+                    for topic_id, of_topic in by_topic(places)
                 ],
             )
 
@@ -239,7 +239,7 @@ class ShareStateClient:
                             for place in of_topic
                         ],
                     )
-                    for topic_id, of_topic in _by_topic(places)
+                    for topic_id, of_topic in by_topic(places)
                 ],
             )
 
@@ -367,10 +367,6 @@ def _rows(places: Sequence[Place], response: Any) -> dict[Place, Any]:
         for row in topic.partitions:
             rows[topic.topic_id, row.partition] = row
     return rows
-
-
-def _by_topic(places: Iterable[Place]) -> Iterable[tuple[bytes, list[Place]]]:
-    return grouped(places, lambda place: place[0]).items()
 
 
 def _code_of(answer: Any) -> int:

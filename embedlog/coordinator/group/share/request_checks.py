@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 def check(request: ShareGroupHeartbeatRequest) -> None:
     """Raise InvalidRequest for a request that is invalid in any state."""
-    given = (("MemberId", request.member_id), ("GroupId", request.group_id))
-    for what, text in (*given, ("RackId", request.rack_id)):
+    fields = {"MemberId": request.member_id, "GroupId": request.group_id, "RackId": request.rack_id}
+    for field, text in fields.items():
         if text is not None and not text.strip():
-            raise errors.InvalidRequest(f"{what} can't be empty.")
+            raise errors.InvalidRequest(f"{field} can't be empty.")
     if request.member_epoch == JOIN_EPOCH:
         if not request.subscribed_topic_names:
             raise errors.InvalidRequest("SubscribedTopicNames must be set in first request.")
