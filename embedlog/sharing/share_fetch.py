@@ -135,12 +135,7 @@ class DelayedShareFetch(DelayedOperation):
             return 0
 
     def _acquire(self, readable: Sequence[FetchPlace]) -> bool:
-        """Acquire from the partitions in order, within the limits; return whether it got any.
-
-        A session that is over gets nothing, because nobody would release its records.
-        """
-        if self._session.is_over:
-            return False
+        """Acquire from the partitions in order, within the limits; return whether it got any."""
         params = self._params
         left = params.wish.record_count_max
         is_any = False
@@ -151,7 +146,9 @@ class DelayedShareFetch(DelayedOperation):
             wish = params.wish.replace(record_count_max=left)
             room = params.max_bytes // len(readable)
             try:
-                place.taken = place.share.acquire(wish, room, params.isolation, min_one=not is_any)
+                place.taken = place.share.acquire(
+                    self._session, wish, room, params.isolation, min_one=not is_any
+                )
             except KafkaError as error:
                 place.error = error
                 continue

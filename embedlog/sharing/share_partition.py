@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.sharing.acknowledgement import Acknowledgement
     from embedlog.sharing.acquisition import Acquired, Wish
     from embedlog.sharing.in_flight import InFlightBatch
+    from embedlog.sharing.share_sessions import ShareSession
     from embedlog.sharing.sharing_context import SharingContext
 
 INITIALIZING: Final = "initializing"
@@ -160,17 +161,25 @@ class SharePartition:
             return log_read.readable_size(self.partition, offset, max_bytes, isolation)
 
     def acquire(
-        self, wish: Wish, max_bytes: int, isolation: int, *, min_one: bool = True
+        self,
+        session: ShareSession,
+        wish: Wish,
+        max_bytes: int,
+        isolation: int,
+        *,
+        min_one: bool = True,
     ) -> Taken | None:
-        """Acquire records for a member; return None if there are none for it now.
+        """Acquire records for the member of a session; return None if there are none for it now.
 
-        With `min_one` the first batch of the log may be larger than `max_bytes`.
+        A session that is over gets none. With `min_one` the first batch of the log may be larger
+        than `max_bytes`.
 
         Raises:
             KafkaError: the answer for the partition is an error.
         """
         with self._lock:
-            if not self._is_usable():
+            # The end of a session releases its records under this lock, so it misses none.
+            if session.is_over or not self._is_usable():
                 return None
             for _ in range(_ROUND_COUNT_MAX):
                 offset = log_read.next_offset(self.window, self.partition)

@@ -6,7 +6,6 @@ import pytest
 
 from embedlog import errors
 from embedlog.coordinator.share.state_client import StateBatch
-from embedlog.replication.partition import Isolation
 from embedlog.sharing.acknowledgement import Acknowledgement
 from embedlog.sharing.acquisition import RECORD_LIMIT
 from embedlog.sharing.delivery import Cause
@@ -35,6 +34,14 @@ def test_a_move_waits_until_it_is_stored(world: World) -> None:
     world.state.go_on()
     assert pending.error() is None
     assert world.acquire("two") == [(0, 1, 2)]
+
+
+def test_a_session_that_is_over_acquires_nothing(world: World) -> None:
+    world.fill(4)
+    assert world.acquire(record_count_max=1, mode=RECORD_LIMIT) == [(0, 0, 1)]
+    world.sessions["one"].is_over = True
+    assert world.acquire() == []
+    assert world.acquire("two") == [(1, 3, 1)]
 
 
 def test_a_move_that_is_not_stored_leaves_the_record_with_its_owner(world: World) -> None:
@@ -197,10 +204,10 @@ def test_errors_of_the_share_coordinator(
     )
     assert world.share.life == (FENCED if is_over else ACTIVE)
     world.state.failures = [refusal]
-    share = world.load()
-    assert share.life == FAILED
+    world.share = world.load()
+    assert world.share.life == FAILED
     with pytest.raises(errors.KafkaError) as raised:
-        share.acquire(world.wish(), 1 << 20, Isolation.HIGH_WATERMARK)
+        world.acquire()
     assert raised.value.code == expected
 
 

@@ -11,6 +11,7 @@ from embedlog.sharing.acknowledgement import Acknowledgement
 from embedlog.sharing.acquisition import BATCH_OPTIMIZED, Wish
 from embedlog.sharing.dead_letters import DeadLetters
 from embedlog.sharing.share_partition import SharePartition
+from embedlog.sharing.share_sessions import ShareSession
 from embedlog.sharing.sharing_context import SharingContext
 from embedlog.testing import sim_runtime
 from tests.sharing.memory_state import MemoryState
@@ -43,6 +44,8 @@ class World:
             state=self.state,
         )
         self.partition = self.core.replica_manager.partition("t", 0)
+        self.sessions: dict[str, ShareSession] = {}
+        """Member -> its session."""
         self.share = self.load()
 
     def configure(self, **settings: str) -> None:
@@ -88,7 +91,9 @@ class World:
 
     def acquire(self, member: str = "one", **changes: int) -> list[tuple[int, int, int]]:
         """Acquire; return the ranges."""
-        taken = self.share.acquire(self.wish(member, **changes), 1 << 20, Isolation.HIGH_WATERMARK)
+        session = self.sessions.setdefault(member, ShareSession((GROUP, member), None))
+        wish = self.wish(member, **changes)
+        taken = self.share.acquire(session, wish, 1 << 20, Isolation.HIGH_WATERMARK)
         return [] if taken is None else taken.acquired
 
     def say(self, member: str, first: int, last: int, *causes: int) -> Exception | None:
