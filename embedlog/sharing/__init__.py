@@ -3,6 +3,7 @@
     delivery            the states of a record, and the table of its moves
     in_flight window    the records between the start offset and the last acquired one
     acquisition         which records a fetch gets
+    key_order           which records a fetch may get if keys have an order
     acknowledgement     what members say about their records
     share_partition     one partition for one group: its lock, its loading, its timers
     log_read            batches of the log, as views

@@ -18,7 +18,7 @@ from embedlog.sharing.in_flight import InFlightBatch, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Final
 
     from embedlog.sharing.in_flight import AcquisitionLock
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     """First and last offset of a batch of the log."""
     Acquired = tuple[int, int, int]
     """First and last offset, and delivery count, this delivery included."""
+    Piece = tuple[Run, int, int]
+    """Neighbouring free records: their run, first and last offset."""
 
 BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
@@ -47,6 +49,8 @@ class Wish(Value):
     """The limit of offsets in the window."""
     delivery_limit: int
     lock_duration_ms: int
+    is_ordered: bool = False
+    """Whether records of one key are delivered one after another; see `key_order`."""
 
 
 def countable(window: DeliveryWindow, wish: Wish) -> bool:
@@ -100,19 +104,35 @@ class Acquisition:
             self._take_new(position, last, extents)
         return self.acquired
 
+    def take(self, chosen: Iterable[tuple[InFlightBatch, list[Piece]]]) -> list[Acquired]:
+        """Acquire chosen free records of the window, at most the wished number in any mode."""
+        self._left = self._wish.record_count_max
+        for batch, pieces in chosen:
+            if self._is_enough:
+                break
+            self._take_pieces(batch, pieces, strict=True)
+        return self.acquired
+
     @property
     def _is_enough(self) -> bool:
         return self._is_over or self._left <= 0
 
     def _take_free(self, batch: InFlightBatch, first: int, last: int) -> None:
         """Take the free records of a batch of the window within [first, last]."""
+        pieces = [
+            (run, max(run.first, first), min(run.last, last))
+            for run in batch.within(first, last)
+            if run.is_free
+        ]
+        self._take_pieces(batch, pieces, strict=self._wish.mode == RECORD_LIMIT)
+
+    def _take_pieces(self, batch: InFlightBatch, pieces: Iterable[Piece], *, strict: bool) -> None:
+        """Take free records of a batch; with `strict` no more than are left to take."""
         ranges: list[Acquired] = []
         taken: list[Run] = []
         parts: list[Extent] = []
-        strict = self._wish.mode == RECORD_LIMIT
         budget = self._left
-        for run in [run for run in batch.within(first, last) if run.is_free]:
-            lowest, highest = max(run.first, first), min(run.last, last)
+        for run, lowest, highest in pieces:
             allowed = self._throttle.allowed(batch, run, has_some=bool(self.acquired or ranges))
             if allowed is not None:
                 highest = min(highest, lowest + allowed - 1)
@@ -134,9 +154,12 @@ class Acquisition:
             lock = self._make_lock(batch)
             for run in taken:
                 run.acquire(self._wish.member_id, lock)
-            for lowest, highest in parts:
-                for run in batch.isolate(lowest, highest):
-                    run.acquire(self._wish.member_id, lock)
+            if parts:
+                firsts = {lowest for lowest, _ in parts}
+                edges = [edge for lowest, highest in parts for edge in (lowest, highest + 1)]
+                for run in batch.isolate(parts[0][0], parts[-1][1], edges):
+                    if run.first in firsts:
+                        run.acquire(self._wish.member_id, lock)
             batch.join()
             self._tell(ranges)
 
@@ -178,6 +201,21 @@ class Acquisition:
             else:
                 joined.append((first, last, count))
         self.acquired += joined
+
+
+class Taken:
+    """What a fetch gets of a partition: batches of the log, and which of their records."""
+
+    __slots__ = ("acquired", "records")
+
+    def __init__(self, records: memoryview, acquired: list[Acquired]) -> None:
+        self.records = records
+        self.acquired = acquired
+
+    @property
+    def count(self) -> int:
+        """Number of acquired offsets."""
+        return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
 class _Throttle:

@@ -42,10 +42,15 @@ class ShareRead:
 
 def next_offset(window: DeliveryWindow, partition: Partition) -> int:
     """Return the offset to read at. First move the window's start to the log's start if needed."""
+    follow_log_start(window, partition)
+    return window.next_fetch_offset()
+
+
+def follow_log_start(window: DeliveryWindow, partition: Partition) -> None:
+    """Drop records below the log's start."""
     log_start = partition.log.offsets.log_start_offset
     if window.start_offset < log_start:
         window.begin_at(log_start)
-    return window.next_fetch_offset()
 
 
 def readable_size(partition: Partition, offset: int, max_bytes: int, isolation: int) -> int:

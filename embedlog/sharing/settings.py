@@ -26,6 +26,8 @@ class ShareSettings(Value):
     dead_letter_topic: str
     """Empty if the group has none, or the cluster does not support them yet."""
     copies_records: bool
+    is_ordered: bool
+    """The records of one key are delivered one after another."""
 
     @property
     def rules(self) -> Rules:
@@ -55,4 +57,5 @@ def settings_of(
         may_renew=bool(value("share.renew.acknowledge.enable")),
         dead_letter_topic=str(topic or "") if has_dead_letters else "",
         copies_records=bool(value("errors.deadletterqueue.copy.record.enable")),
+        is_ordered=bool(value("embedlog.share.key.order")),
     )

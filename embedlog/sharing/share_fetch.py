@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from embedlog.sharing.acquisition import Wish
-    from embedlog.sharing.share_partition import SharePartition, Taken
+    from embedlog.sharing.acquisition import Taken, Wish
+    from embedlog.sharing.share_partition import SharePartition
     from embedlog.sharing.share_sessions import SessionPlace, ShareSession
 
 

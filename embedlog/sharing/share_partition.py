@@ -16,9 +16,10 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.runtime.pending import Pending, completed
 from embedlog.sharing import log_read
 from embedlog.sharing.acknowledgement import Application
-from embedlog.sharing.acquisition import Acquisition, countable
+from embedlog.sharing.acquisition import Acquisition, Taken, countable
 from embedlog.sharing.delivery import ARCHIVING, Cause
 from embedlog.sharing.in_flight import AcquisitionLock
+from embedlog.sharing.key_order import KeyOrder
 from embedlog.sharing.settlement import settle
 from embedlog.sharing.start_offset import start_offset
 from embedlog.sharing.state_errors import ends_partition, member_error
@@ -80,6 +81,8 @@ class SharePartition:
         self._lock = ranked_rlock(Rank.SHARE_PARTITION)
         self._state_epoch = 0
         self.window = DeliveryWindow(0)
+        self._order: KeyOrder | None = None
+        """The order of keys in the window, while the group wants it."""
         self._writer = StateWriter(self._lock, self._send, self._settle)
 
     # Its life
@@ -155,8 +158,12 @@ class SharePartition:
         with self._lock:
             if not self._is_usable():
                 return 0
-            offset = log_read.next_offset(self.window, self.partition)
-            if not countable(self.window, wish):
+            if wish.is_ordered:
+                offset = self._key_order().next_offset(wish)
+            else:
+                found = log_read.next_offset(self.window, self.partition)
+                offset = found if countable(self.window, wish) else None
+            if offset is None:
                 return 0
             return log_read.readable_size(self.partition, offset, max_bytes, isolation)
 
@@ -181,6 +188,11 @@ class SharePartition:
             # The end of a session releases its records under this lock, so it misses none.
             if session.is_over or not self._is_usable():
                 return None
+            if wish.is_ordered:
+                return self._key_order().acquire(
+                    wish, max_bytes, isolation, self._start_lock, min_one=min_one
+                )
+            self._order = None
             for _ in range(_ROUND_COUNT_MAX):
                 offset = log_read.next_offset(self.window, self.partition)
                 if not countable(self.window, wish):
@@ -201,6 +213,12 @@ class SharePartition:
                 if acquired:
                     return Taken(read.part(acquired[0][0], acquired[-1][1]), acquired)
         return None
+
+    def _key_order(self) -> KeyOrder:
+        """Return the order of keys; its keys are read on demand."""
+        if self._order is None:
+            self._order = KeyOrder(self.window, self.partition)
+        return self._order
 
     def _is_usable(self) -> bool:
         """Return whether the partition is active; raise if it never will be."""
@@ -347,21 +365,6 @@ class SharePartition:
                 return
             self._writer.add(StateWrite(moving))
         self._writer.pump()
-
-
-class Taken:
-    """What a fetch gets of a partition: batches of the log, and which of their records."""
-
-    __slots__ = ("acquired", "records")
-
-    def __init__(self, records: memoryview, acquired: list[Acquired]) -> None:
-        self.records = records
-        self.acquired = acquired
-
-    @property
-    def count(self) -> int:
-        """Number of acquired offsets."""
-        return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
 NOT_LOADED: Final = "This server does not host this topic-partition."

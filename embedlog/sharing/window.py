@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from _bisect import bisect_right
 
-from embedlog.sharing.delivery import ARCHIVED, Cause
+from embedlog.sharing.delivery import ARCHIVED, AVAILABLE, Cause
 from embedlog.sharing.in_flight import InFlightBatch, Run
 
 TYPE_CHECKING = False
@@ -119,6 +119,19 @@ class DeliveryWindow:
             batch.join()
         if position <= last:
             self._add_archived(position, last)
+
+    def fill_gaps(self, first: int, last: int) -> None:
+        """Put free records where [first, last] has no batch."""
+        position = first
+        for batch in self.overlapping(first, last):
+            if batch.first > position:
+                self._add_free(position, batch.first - 1)
+            position = batch.last + 1
+        if position <= last:
+            self._add_free(position, last)
+
+    def _add_free(self, first: int, last: int) -> None:
+        self.add(InFlightBatch(first, last, [Run(first, last, AVAILABLE, 0)]))
 
     def _add_archived(self, first: int, last: int) -> None:
         self.add(InFlightBatch(first, last, [Run(first, last, ARCHIVED, 0)]))

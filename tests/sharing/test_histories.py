@@ -1,12 +1,13 @@
 """Random histories of one share partition: members, locks, failing writes, reloads, log starts.
 
 Never two owners of a record, none lost, counts never fall, at most as many deliveries as allowed.
-Terminal states stay, and the start only moves forward.
+Terminal states stay, and the start only moves forward. If keys have an order, no record comes
+before an earlier one of its key is over.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 from hypothesis import settings
@@ -26,10 +27,13 @@ FINAL = (Cause.ACCEPT, Cause.REJECT, Cause.GAP)
 class Deliveries(RuleBasedStateMachine):
     """A share partition, and what every offset has gone through."""
 
+    group_settings: ClassVar[dict[str, str]] = {}
+
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(share_delivery_count_limit=str(LIMIT))
-        self.end = 0
+        self.world = World(share_delivery_count_limit=str(LIMIT), **self.group_settings)
+        self.keys = ""
+        """The key of each record; "-" for none."""
         self.log_start = 0
         self.start_seen = 0
         self.owners: dict[int, tuple[str, int]] = {}
@@ -42,10 +46,14 @@ class Deliveries(RuleBasedStateMachine):
     def now_ms(self) -> int:
         return self.world.runtime.clock.monotonic_ms()
 
-    @rule(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=3))
-    def produce(self, sizes: list[int]) -> None:
-        self.world.fill(*sizes)
-        self.end += sum(sizes)
+    @property
+    def end(self) -> int:
+        return len(self.keys)
+
+    @rule(batches=st.lists(st.text("ab-", min_size=1, max_size=12), min_size=1, max_size=3))
+    def produce(self, batches: list[str]) -> None:
+        self.world.fill(*batches)
+        self.keys += "".join(batches)
 
     @rule(
         member=MEMBERS,
@@ -67,11 +75,15 @@ class Deliveries(RuleBasedStateMachine):
                 assert offset not in self.owners, (offset, self.owners)
                 assert offset not in self.over, offset
                 assert delivery_count > self.counts.get(offset, 0), offset
+                self.check_order(offset)
                 self.owners[offset] = (member, self.now_ms + LOCK_MS)
                 self.counts[offset] = delivery_count
                 total += 1
         if mode == RECORD_LIMIT:
             assert total <= count
+
+    def check_order(self, offset: int) -> None:
+        """Check that the record at the offset may be delivered now."""
 
     @rule(
         member=MEMBERS,
@@ -222,3 +234,22 @@ class Deliveries(RuleBasedStateMachine):
 
 TestDeliveries = Deliveries.TestCase
 TestDeliveries.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+
+
+class OrderedDeliveries(Deliveries):
+    """A share partition whose keys have an order."""
+
+    group_settings: ClassVar[dict[str, str]] = {"embedlog_share_key_order": "true"}
+
+    def check_order(self, offset: int) -> None:
+        """Check that the earlier records of the key are over."""
+        key = self.keys[offset]
+        for earlier in range(self.log_start, offset):
+            assert key == "-" or self.keys[earlier] != key or earlier in self.over, (
+                earlier,
+                offset,
+            )
+
+
+TestOrderedDeliveries = OrderedDeliveries.TestCase
+TestOrderedDeliveries.settings = TestDeliveries.settings

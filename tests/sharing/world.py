@@ -69,11 +69,16 @@ class World:
         """Write dead letters; `ask` sends their requests."""
         self.context.bury = DeadLetters(self.context, ask).bury
 
-    def fill(self, *sizes: int) -> None:
-        """Append batches of `sizes` records."""
+    def fill(self, *sizes: int | str) -> None:
+        """Append batches of `sizes` records. A text has the records' keys; "-" is no key."""
         for size in sizes:
-            batch = build_batch([b"v"] * size, timestamps=1_700_000_000_000)
-            self.core.replica_manager.append(self.partition, batch, acks=-1)
+            letters = "-" * size if isinstance(size, int) else size
+            keys = [None if letter == "-" else letter.encode() for letter in letters]
+            self.append(build_batch([b"v"] * len(keys), keys=keys, timestamps=1_700_000_000_000))
+
+    def append(self, batch: bytes) -> None:
+        """Append a batch."""
+        self.core.replica_manager.append(self.partition, batch, acks=-1)
 
     def wish(self, member: str = "one", **changes: int) -> Wish:
         """Return a wish for all records, by the settings of the group."""
@@ -86,14 +91,21 @@ class World:
             lock_count_max=settings.lock_count_max,
             delivery_limit=settings.delivery_limit,
             lock_duration_ms=settings.lock_duration_ms,
+            is_ordered=settings.is_ordered,
         )
         return wish.replace(**changes)
 
-    def acquire(self, member: str = "one", **changes: int) -> list[tuple[int, int, int]]:
+    def acquire(
+        self,
+        member: str = "one",
+        *,
+        isolation: int = Isolation.HIGH_WATERMARK,
+        **changes: int,
+    ) -> list[tuple[int, int, int]]:
         """Acquire; return the ranges."""
         session = self.sessions.setdefault(member, ShareSession((GROUP, member), None))
         wish = self.wish(member, **changes)
-        taken = self.share.acquire(session, wish, 1 << 20, Isolation.HIGH_WATERMARK)
+        taken = self.share.acquire(session, wish, 1 << 20, isolation)
         return [] if taken is None else taken.acquired
 
     def say(self, member: str, first: int, last: int, *causes: int) -> Exception | None:

@@ -137,6 +137,7 @@ def _fetch(
         lock_count_max=settings.lock_count_max,
         delivery_limit=settings.delivery_limit,
         lock_duration_ms=settings.lock_duration_ms,
+        is_ordered=settings.is_ordered,
     )
     params = ShareFetchParams(
         wish,

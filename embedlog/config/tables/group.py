@@ -9,6 +9,9 @@ consumer.heartbeat.interval.ms int 5000 >=1 cluster-wide
     Time between heartbeats of members of the consumer group.
 consumer.session.timeout.ms int 45000 >=1 cluster-wide
     Silence after which a member of the consumer group is removed.
+embedlog.share.key.order boolean false - internal
+    Deliver the records of one key one after another, in the order of the log.
+    `embedlog.sharing.key_order` does it.
 errors.deadletterqueue.copy.record.enable boolean false - cluster-wide
     Copy the record itself, not only its position, into the dead letter topic.
 errors.deadletterqueue.topic.name string "" - cluster-wide

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from embedlog import AcknowledgeType, ShareConsumer, ShareRecord
+import embedlog
+from embedlog import AcknowledgeType, Producer, ShareConsumer, ShareRecord
 from tests.client.share.places import EXPLICIT, Connect, Place
 
 PARTITIONS = 3
@@ -96,3 +97,43 @@ def test_each_record_is_done_once(connect: Connect, mode: str) -> None:
     done = [where for each in workers for where in each.done]
     assert len(set(done)) == len(done), "a record was done twice"
     assert len(done) == RECORDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
+def test_the_jobs_of_a_key_are_worked_one_after_another(
+    cluster: embedlog.Cluster, mode: str
+) -> None:
+    address = cluster.listen("127.0.0.1", 0).address
+    place = Place(lambda: address, 1, **{"embedlog.share.key.order": "true"})
+    with Producer(address) as producer:
+        for number in range(90):
+            producer.send(place.topic, b"%d" % number, key=b"%d" % (number * number % 7))
+    in_work: dict[bytes | None, int] = {}
+    done: list[tuple[bytes | None, int]] = []
+    broken: list[object] = []
+
+    def work() -> None:
+        with place.consumer(EXPLICIT, share_acquire_mode=mode, max_poll_records=3) as consumer:
+            while len(done) < 90 and not broken:
+                for record in consumer.poll(100):
+                    if in_work.setdefault(record.key, record.offset) != record.offset:
+                        broken.append(record)
+                    if record.offset % 5 == 0 and record.delivery_count == 1:
+                        consumer.acknowledge(record, AcknowledgeType.RELEASE)
+                    else:
+                        done.append((record.key, record.offset))
+                        consumer.acknowledge(record)
+                    in_work.pop(record.key, None)  # its acknowledgement is sent later
+                consumer.commit_sync()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG_S)
+    assert not broken
+    for key in {key for key, _ in done}:
+        offsets = [offset for each, offset in done if each == key]
+        assert offsets == sorted(set(offsets))
+    assert len(done) == 90

@@ -9,6 +9,8 @@ at least once         every record that still exists in the end was delivered
 none is lost          and was given up only by a member's word, or delivered for the last time
 aborted data          is never delivered to a group that reads committed records
 start offset          every record below it is over
+order of keys         if the group wants it: no record is delivered before an earlier one of its key
+                      is over, so that no two of one key are in work at once
 dead letters          each rejected or exhausted record has one with its cause, and no other has one
 in the end            no lag
 """
@@ -37,13 +39,33 @@ def broken(history: History) -> list[str]:
         for offset in each.types:
             said[each.place, offset].append(each)
     found = list(history.notes)
-    for place, offset in history.offsets():
-        record = Record(history, place, offset, given[place, offset], said[place, offset])
+    records = {at: Record(history, at[0], at[1], given[at], said[at]) for at in history.offsets()}
+    for (place, offset), record in records.items():
         found += [f"{place[0]}-{place[1]} {offset}: {what}" for what in record.broken()]
+    if history.is_ordered:
+        found += _out_of_order(list(records.values()))
     for place, lag in history.lags.items():
         if lag != 0:
             found.append(f"{place}: the lag is {lag} in the end")
     return found
+
+
+def _out_of_order(records: list[Record]) -> Iterator[str]:
+    """Return the deliveries before the end of an earlier record of the same key."""
+    of_key: dict[tuple[Place, bytes | None], list[Record]] = defaultdict(list)
+    for record in records:
+        key = record.content.keys.get(record.offset)
+        if key is not None and record.is_there:
+            of_key[record.place, key].append(record)
+    for (place, key), rows in of_key.items():
+        for later in rows:
+            for each in later.given:
+                for earlier in rows:
+                    if earlier.offset < later.offset and not earlier.may_be_over(each.span.done):
+                        yield (
+                            f"{place[0]}-{place[1]} {later.offset}: delivery {each.count} to"
+                            f" {each.member} before {earlier.offset}, also of {key!r}, is over"
+                        )
 
 
 class Record:
@@ -77,10 +99,10 @@ class Record:
             yield from self._letters()
         for each in self.history.described:
             is_below = each.place == self.place and self.offset < each.start
-            if self.is_there and is_below and not self._may_be_over(each.done):
+            if self.is_there and is_below and not self.may_be_over(each.done):
                 yield f"the start was {each.start} although it was not over"
 
-    def _may_be_over(self, done: int = NEVER + 1) -> bool:
+    def may_be_over(self, done: int = NEVER + 1) -> bool:
         """Return whether the record may have been over at this moment."""
         if self.offset in self.content.aborted and self.history.is_committed_only:
             return True
@@ -202,7 +224,7 @@ class Record:
             return
         if not self.given:
             yield "it was never delivered"
-        elif not self._may_be_over():
+        elif not self.may_be_over():
             yield "it is over, but nobody said so, and the limit was not reached"
 
     def _letters(self) -> Iterator[str]:

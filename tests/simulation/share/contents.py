@@ -22,8 +22,10 @@ def content(partition: Partition) -> Content:
             if control_type_of(batch) == ControlType.ABORT:
                 found.aborted |= decided
             continue
-        here = {offset for offset, *_ in tuples(batch)}
+        rows = tuples(batch)
+        here = {offset for offset, *_ in rows}
         found.records |= here
+        found.keys |= {offset: bytes(key) for offset, _, key, *_ in rows if key is not None}
         if batch.is_transactional:
             undecided.setdefault(batch.producer_id, set()).update(here)
     found.records = {each for each in found.records if each < found.end}

@@ -99,6 +99,8 @@ class Content:
     end: int = 0
     records: set[int] = field(default_factory=set)
     """Offsets of data."""
+    keys: dict[int, bytes] = field(default_factory=dict)
+    """Offsets of data with a key."""
     aborted: set[int] = field(default_factory=set)
     """Offsets of aborted transactions' data."""
 
@@ -111,6 +113,8 @@ class History:
     lock_ms: int
     is_committed_only: bool
     has_letters: bool
+    is_ordered: bool
+    """Whether the group wants the order of keys."""
     deliveries: list[Delivery] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
     endings: list[Ending] = field(default_factory=list)

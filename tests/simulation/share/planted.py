@@ -8,11 +8,12 @@ from unittest.mock import patch
 from embedlog.coordinator.share import operations, stored_state
 from embedlog.coordinator.share.state_client import ShareStateClient
 from embedlog.runtime.pending import completed
-from embedlog.sharing import letter_records, log_read, state_writer
+from embedlog.sharing import key_order, letter_records, log_read, state_writer
 from embedlog.sharing.acknowledgement import Application
 from embedlog.sharing.dead_letters import DeadLetters
 from embedlog.sharing.delivery import ACQUIRED, ARCHIVED, AVAILABLE, TERMINAL, Cause, Rules
 from embedlog.sharing.in_flight import InFlightBatch, Run
+from embedlog.sharing.key_order import KeyOrder
 from embedlog.sharing.share_partition import SharePartition
 from embedlog.sharing.window import DeliveryWindow
 from tests.simulation.planted import Bug, instead
@@ -195,6 +196,37 @@ def every_letter_names_the_limit(right: Any, records: Any, offset: int, _count: 
     return right(records, offset, 100)
 
 
+# The order of keys
+
+
+def a_held_record_does_not_block_its_key(right: Any, order: Any, count_max: int) -> Any:
+    held = {
+        offset
+        for run in order._window.runs()
+        if run.state == ACQUIRED
+        for offset in range(run.first, run.last + 1)
+    }
+    keys = order._keys
+    order._keys = {offset: key for offset, key in keys.items() if offset not in held}
+    try:
+        return right(order, count_max)
+    finally:
+        order._keys = keys
+
+
+def the_keys_of_a_loaded_window_are_not_read(
+    right: Any, order: Any, window: Any, partition: Any
+) -> None:
+    right(order, window, partition)
+    if window.batches:
+        window.fill_gaps(window.start_offset, window.end_offset)
+        order._end = window.end_offset + 1
+
+
+def keys_are_noted_one_offset_too_far(right: Any, batch: Any) -> Any:
+    return [(offset + 1, key) for offset, key in right(batch)]
+
+
 BUGS = (
     instead(SharePartition, "_lock_expired", a_lock_is_not_released_at_expiry),
     instead(Run, "renew", a_renewed_lock_expires_at_its_old_time),
@@ -224,6 +256,9 @@ BUGS = (
     ),
     instead(DeliveryWindow, "__init__", archiving_is_not_taken_up_again),
     instead(letter_records.LetterRecords, "_headers", every_letter_names_the_limit),
+    instead(KeyOrder, "_free", a_held_record_does_not_block_its_key),
+    instead(KeyOrder, "__init__", the_keys_of_a_loaded_window_are_not_read),
+    instead(key_order, "_keys_of", keys_are_noted_one_offset_too_far),
     Bug(
         "records on their way to a dead letter count as over",
         lambda: patch.object(Run, "is_over", property(lambda run: run.state in (3, *TERMINAL))),

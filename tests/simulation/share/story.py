@@ -60,6 +60,7 @@ class Story:
             lock_ms=LOCK_MS,
             is_committed_only=seed % 2 == 1,
             has_letters=has_letters,
+            is_ordered=seed % 5 == 4,
         )
         places = [*PLACES, STATE, OFFSETS, *([(LETTERS, 0)] if has_letters else [])]
         self.watch = Recorder(places, self.history)
@@ -88,6 +89,8 @@ class Story:
                 "read_committed" if history.is_committed_only else "read_uncommitted"
             ),
         }
+        if history.is_ordered:
+            settings["embedlog.share.key.order"] = "true"
         if history.has_letters:
             cluster.create_topic(LETTERS, 1, replication_factor=count, config={ENABLE: "true"})
             settings["errors.deadletterqueue.topic.name"] = LETTERS

@@ -15,6 +15,7 @@ from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProd
 
 RETRY_MS = 100
 TIMESTAMP = 1_700_000_000_000
+KEYS = (b"a", None, b"b")
 
 
 class Writer(Actor):
@@ -33,8 +34,9 @@ class Writer(Actor):
         for number in range(self._count):
             place = self._places[number % len(self._places)]
             values = [f"{self.name}.{number}".encode()] * random.choice((1, 2, 5, 8))
+            keys = [KEYS[(number + index) % len(KEYS)] for index in range(len(values))]
             while True:
-                answer = yield Ask(_produce(place, values), 9)
+                answer = yield Ask(_produce(place, values, keys), 9)
                 if answer is not None and not _code(answer):
                     break
                 yield Sleep(RETRY_MS)
@@ -65,8 +67,9 @@ class TransactionWriter(Transactional):
             yield Sleep(random.randrange(300))
 
 
-def _produce(place: Place, values: list[bytes]) -> ProduceRequest:
-    data = PartitionProduceData(index=place[1], records=build_batch(values, timestamps=TIMESTAMP))
+def _produce(place: Place, values: list[bytes], keys: list[bytes | None]) -> ProduceRequest:
+    records = build_batch(values, keys=keys, timestamps=TIMESTAMP)
+    data = PartitionProduceData(index=place[1], records=records)
     return ProduceRequest(
         acks=-1,
         timeout_ms=5000,
