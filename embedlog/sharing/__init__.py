@@ -5,6 +5,7 @@
     acquisition         which records a fetch gets
     key_order           which records a fetch may get if keys have an order
     acknowledgement     what members say about their records
+    metrics             numbers of a share partition
     share_partition     one partition for one group: its lock, its loading, its timers
     log_read            batches of the log, as views
     state_writer        moves that wait for the share coordinator

@@ -20,6 +20,7 @@ from embedlog.sharing.acquisition import Acquisition, Taken, countable
 from embedlog.sharing.delivery import ARCHIVING, Cause
 from embedlog.sharing.in_flight import AcquisitionLock
 from embedlog.sharing.key_order import KeyOrder
+from embedlog.sharing.metrics import measured
 from embedlog.sharing.settlement import settle
 from embedlog.sharing.start_offset import start_offset
 from embedlog.sharing.state_errors import ends_partition, member_error
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from embedlog.sharing.acknowledgement import Acknowledgement
     from embedlog.sharing.acquisition import Acquired, Wish
     from embedlog.sharing.in_flight import InFlightBatch
+    from embedlog.sharing.metrics import Metrics
     from embedlog.sharing.share_sessions import ShareSession
     from embedlog.sharing.sharing_context import SharingContext
 
@@ -81,8 +83,8 @@ class SharePartition:
         self._lock = ranked_rlock(Rank.SHARE_PARTITION)
         self._state_epoch = 0
         self.window = DeliveryWindow(0)
-        self._order: KeyOrder | None = None
-        """The order of keys in the window, while the group wants it."""
+        self._order = KeyOrder(self.window, partition)
+        self._timeout_count = 0
         self._writer = StateWriter(self._lock, self._send, self._settle)
 
     # Its life
@@ -123,6 +125,7 @@ class SharePartition:
             start = start_offset(self.partition, reset, self._context.wall_ms())
         self._state_epoch = state.state_epoch
         self.window = DeliveryWindow(start, state.batches)
+        self._order = KeyOrder(self.window, self.partition)
         self.transition_to(ACTIVE)
 
     def fence(self) -> None:
@@ -147,6 +150,11 @@ class SharePartition:
         if self.partition.leader_epoch != self.leader_epoch:
             raise errors.NotLeaderOrFollower()
 
+    def metrics(self) -> Metrics:
+        """Return the present numbers: see `measured`."""
+        with self._lock:
+            return measured(self.window, self._timeout_count)
+
     # Fetching
 
     def readable_size(self, wish: Wish, max_bytes: int, isolation: int) -> int:
@@ -159,7 +167,7 @@ class SharePartition:
             if not self._is_usable():
                 return 0
             if wish.is_ordered:
-                offset = self._key_order().next_offset(wish)
+                offset = self._order.next_offset(wish)
             else:
                 found = log_read.next_offset(self.window, self.partition)
                 offset = found if countable(self.window, wish) else None
@@ -189,10 +197,9 @@ class SharePartition:
             if session.is_over or not self._is_usable():
                 return None
             if wish.is_ordered:
-                return self._key_order().acquire(
+                return self._order.acquire(
                     wish, max_bytes, isolation, self._start_lock, min_one=min_one
                 )
-            self._order = None
             for _ in range(_ROUND_COUNT_MAX):
                 offset = log_read.next_offset(self.window, self.partition)
                 if not countable(self.window, wish):
@@ -213,12 +220,6 @@ class SharePartition:
                 if acquired:
                     return Taken(read.part(acquired[0][0], acquired[-1][1]), acquired)
         return None
-
-    def _key_order(self) -> KeyOrder:
-        """Return the order of keys; its keys are read on demand."""
-        if self._order is None:
-            self._order = KeyOrder(self.window, self.partition)
-        return self._order
 
     def _is_usable(self) -> bool:
         """Return whether the partition is active; raise if it never will be."""
@@ -298,6 +299,7 @@ class SharePartition:
             held = [run for run in lock.batch.runs if run.lock is lock and run.is_held]
             if not held:
                 return
+            self._timeout_count += sum(run.size for run in held)
             for run in held:
                 run.move(rules.refine(Cause.RELEASE, run.count))
                 if run.is_free:

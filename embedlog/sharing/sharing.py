@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.share.state_client import Place
+    from embedlog.sharing.metrics import Metrics
     from embedlog.sharing.share_fetch import ShareFetchParams
     from embedlog.sharing.share_sessions import SessionPlace, ShareSession
     from embedlog.sharing.sharing_context import SharingContext
@@ -98,6 +99,13 @@ class Sharing:
         for partition in list(self._partitions.values()):
             if partition.group_id == group_id and not self.sessions.has(group_id):
                 partition.fence()
+
+    def metrics(self) -> dict[tuple[str, str, int], Metrics]:
+        """Return the numbers of all share partitions in memory, by group, topic and partition."""
+        partitions = list(self._partitions.values())
+        return {
+            (each.group_id, *each.partition.topic_partition): each.metrics() for each in partitions
+        }
 
     # Requests
 

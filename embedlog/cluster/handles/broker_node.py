@@ -95,6 +95,23 @@ class BrokerNode:
         """Return a transport to this broker alone: see `Cluster.connect`."""
         return self._connect(self.node_id, client_id, self)
 
+    def share_metrics(self) -> dict[tuple[str, str, int], dict[str, int]]:
+        """Return numbers of the share partitions in memory, by group, topic and partition.
+
+        InFlightMessageCount and InFlightBatchCount are Kafka's metrics. AcquiredCount is the number
+        of records that members hold, DeliveredCount.2 of those that were delivered twice and are
+        not over, LockTimeoutCount of those that came back because a lock expired.
+
+        Raises:
+            ClosedError: the broker does not run.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     cluster.broker().share_metrics()
+        {}
+        """
+        return self.core.sharing.metrics()
+
     # Faults
 
     @outer
