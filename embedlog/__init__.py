@@ -119,6 +119,13 @@ if TYPE_CHECKING:
         StorageFailed as StorageFailed,
         TimedOut as TimedOut,
     )
+    from embedlog.queue.backoff import exponential as exponential
+    from embedlog.queue.dead import DeadJob as DeadJob, DeadJobs as DeadJobs
+    from embedlog.queue.job import Job as Job
+    from embedlog.queue.queue import Queue as Queue
+    from embedlog.queue.replies import JobFailed as JobFailed
+    from embedlog.queue.stats import QueueStats as QueueStats
+    from embedlog.queue.working.worker import Worker as Worker
     from embedlog.reader.partition_range import PartitionRange as PartitionRange
     from embedlog.reader.reader import (
         LogDirectoryReader as LogDirectoryReader,
@@ -179,6 +186,13 @@ _PUBLIC = {
         "ClosedError ConfigError CorruptRecord DirectoryLocked EmbedlogError KafkaError "
         "IllegalState LogTruncation NestedCall StorageFailed TimedOut"
     ),
+    "queue.backoff": "exponential",
+    "queue.dead": "DeadJob DeadJobs",
+    "queue.job": "Job",
+    "queue.queue": "Queue",
+    "queue.replies": "JobFailed",
+    "queue.stats": "QueueStats",
+    "queue.working.worker": "Worker",
     "reader.partition_range": "PartitionRange",
     "reader.reader": "LogDirectoryReader PartitionReader open_reader",
     "server.addresses": "BrokerListener",

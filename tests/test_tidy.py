@@ -48,6 +48,7 @@ LARGE_CLASSES = {
     "GroupShard": "the operations on groups: a method each",
     "Hold": "a rule, and the requests that it holds",
     "InProcessTransport": "a transport's calls, and the append without a request",
+    "Job": "the facts about a job, and the ways to end it",
     "Kafka": "the calls of a test; each part is a class of its own",
     "KafkaContainer": "testcontainers' calls",
     "LogTasks": "recurring work of a data directory: a method each",
@@ -317,6 +318,7 @@ def test_only_the_top_frame_of_a_thread_catches_everything() -> None:
         "embedlog/server/heavy_requests.py",  # the top frame of its thread
         "embedlog/client/interceptors.py",  # a user's code, which must not stop the client
         "embedlog/client/user_code.py",  # the caught error is raised when the work is done
+        "embedlog/queue/working/worker.py",  # a failure of a job, which the job's record names
         "embedlog/runtime/outer_call.py",  # the outer call has an outcome of its own
         "embedlog/runtime/at_exit.py",  # the top frame at the end of the interpreter
         "embedlog/runtime/scheduler.py",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.interception import Interceptor
     from embedlog.cluster.several import Several
     from embedlog.cluster.several_transport import SeveralTransport
+    from embedlog.queue.queue import Queue
     from embedlog.runtime import Runtime
     from embedlog.runtime.background import BackgroundThread
     from embedlog.server.addresses import BrokerListener
@@ -340,6 +341,12 @@ class Cluster:
         from embedlog.client.admin.admin import Admin
 
         return Admin(self, **settings)
+
+    def queue(self, name: str, **options: Any) -> Queue:
+        """Return the queue of this name, with the options of `embedlog.Queue`."""
+        from embedlog.queue.queue import Queue
+
+        return Queue(self, name, **options)
 
     @outer
     def connect(self, client_id: str | None = None) -> Transport:

@@ -36,6 +36,8 @@ class Rank:
     server. Under it: the threads of the HTTP server."""
     MOVED_CLOCK = 9
     """Guards a jump of a test's clock: one jump at a time. Under it: every lock of a duty."""
+    QUEUE_PARTS = 6
+    """Guards the making of a queue's parts on their first use. Under it: every lock of a client."""
     LOOP = 10
     """Guards the loop of a thread, which holds the lock while it loops. Threads only try the lock
     and never wait for it. Under it: every lock."""
@@ -115,6 +117,9 @@ class Rank:
     """Guards the list of proposed in-sync sets that the controller has not answered. A leaf."""
     PREFERRED = 47
     """Guards the directories chosen for logs that do not exist yet. A leaf."""
+    QUEUE = 48
+    """Guards the jobs that a queue has at hand, and the choice of the thread that fetches more. A
+    leaf."""
     PURGATORY = 50
     """Guards the lists of waiting operations by key."""
     TIMER = 51

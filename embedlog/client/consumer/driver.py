@@ -93,7 +93,7 @@ class ConsumerDriver(Wakeable):
                 if self._subscription.type == SubscriptionType.NONE:
                     raise IllegalState("nothing to read: call subscribe or assign first")
                 if self.is_woken:
-                    self._raise_woken()
+                    self.raise_woken()
                 if self.coordinator is not None:
                     self._coordinate(self._clock.monotonic_ms())
                 buffer = self._buffer
@@ -124,12 +124,12 @@ class ConsumerDriver(Wakeable):
             # Check after the pass, because the pass resets the waiter's signal. A later wakeup sets
             # the signal again and ends the wait.
             if self.is_woken:
-                self._raise_woken()
+                self.raise_woken()
             if self._metadata.answer_count != self._checked_answers:
                 self._tell_missing(now_ms)
-            self._waiter.wait(delay, deadline, now_ms)
+            self.waiter.wait(delay, deadline, now_ms)
             if self.is_woken:
-                self._raise_woken()
+                self.raise_woken()
             now_ms = self._clock.monotonic_ms()
             if self._fetcher.take_arrived(now_ms):
                 # The answers most likely have records: collect them before the next pass.
@@ -144,8 +144,8 @@ class ConsumerDriver(Wakeable):
     def _advance(self, now_ms: int) -> int | None:
         """Advance every part once; return milliseconds until the next useful pass, if known."""
         if self.coordinator is None:
-            return self._waiter.advance(now_ms, self._positions.advance, self._fetcher.advance)
-        return self._waiter.advance(
+            return self.waiter.advance(now_ms, self._positions.advance, self._fetcher.advance)
+        return self.waiter.advance(
             now_ms, self._coordinate, self._positions.advance, self._fetcher.advance
         )
 
@@ -227,7 +227,7 @@ class ConsumerDriver(Wakeable):
 
         def is_over() -> bool:
             if self.is_woken and not self._is_protected:
-                self._raise_woken()
+                self.raise_woken()
             return is_done()
 
         coordinator = self.coordinator
@@ -235,7 +235,7 @@ class ConsumerDriver(Wakeable):
             # Not `keep`, which raises the group's errors: this call does not concern the group.
             steps = (coordinator.keep_alive, *steps)
         limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
-        return self._waiter.until(is_over, limit, *steps)
+        return self.waiter.until(is_over, limit, *steps)
 
     def describe(self, topic: str, timeout_ms: int | None) -> bool:
         """Request metadata unless the topic is known, and wait for the answer; False on timeout.

@@ -23,7 +23,7 @@ class Wakeable:
 
     def __init__(self, transport: Transport, waiter: Waiter, guard: Guard) -> None:
         self._transport = transport
-        self._waiter = waiter
+        self.waiter = waiter
         self.guard = guard
         """Every call of the consumer runs inside this guard."""
         self.is_woken = False
@@ -36,7 +36,7 @@ class Wakeable:
 
     def wakeup(self) -> None:
         self.is_woken = True
-        self._waiter.arrived()
+        self.waiter.arrived()
         self._transport.wake()
 
     def is_gone(self) -> bool:
@@ -52,7 +52,7 @@ class Wakeable:
         """Cancel a `wakeup` that no call has raised yet. Requires: no call is running."""
         self.is_woken = False
 
-    def _raise_woken(self) -> None:
+    def raise_woken(self) -> None:
         if self._transport.is_closed:
             # Stay woken: no later call shall wait for answers, either.
             raise ClosedError("the cluster was closed")

@@ -56,7 +56,7 @@ class ShareDriver(Wakeable):
         self._assignment = parts.assignment
         self.in_flight = parts.in_flight
         self.leaders = leaders
-        self._hand_out = hand_out
+        self.hand_out = hand_out
         self.coordinator = coordinator
         self._outcomes = parts.outcomes
         self.is_explicit: bool = parts.settings["share.acknowledgement.mode"] == EXPLICIT
@@ -71,12 +71,12 @@ class ShareDriver(Wakeable):
         if not self._assignment.topics:
             raise IllegalState("nothing to read: call subscribe first")
         if self.is_woken:
-            self._raise_woken()
+            self.raise_woken()
         now_ms = self._clock.monotonic_ms()
         self._queue_former(now_ms)
         self.settle()
-        self._coordinate(now_ms)
-        found = self._hand_out.records() if self._is_ready else None
+        self.coordinate(now_ms)
+        found = self.hand_out.records() if self._is_ready else None
         if found is None:
             found = self._fetch_and_collect(timeout_ms, now_ms)
         else:
@@ -89,7 +89,7 @@ class ShareDriver(Wakeable):
 
     @property
     def _is_ready(self) -> bool:
-        return self._hand_out.has_some or self.in_flight.has_again
+        return self.hand_out.has_some or self.in_flight.has_again
 
     def _queue_former(self, now_ms: int) -> None:
         """Acknowledge the records of former polls.
@@ -108,26 +108,26 @@ class ShareDriver(Wakeable):
     def _fetch_and_collect(self, timeout_ms: int, now_ms: int) -> ShareRecords | None:
         deadline = now_ms + timeout_ms
         while True:
-            delay = self._waiter.advance(now_ms, self._coordinate, self._fetch)
+            delay = self.waiter.advance(now_ms, self.coordinate, self._fetch)
             found = self._collect(now_ms)
             if found is not None:
                 return found
             # Check after the pass, because the pass resets the waiter's signal. A later wakeup sets
             # the signal again and ends the wait.
             if self.is_woken:
-                self._raise_woken()
+                self.raise_woken()
             self.settle()
-            self._waiter.wait(delay, deadline, now_ms)
+            self.waiter.wait(delay, deadline, now_ms)
             if self.is_woken:
-                self._raise_woken()
+                self.raise_woken()
             now_ms = self._clock.monotonic_ms()
             if now_ms >= deadline:
                 # Time is over: one more pass takes records that arrived at the last moment.
-                self._waiter.advance(now_ms, self._coordinate, self._keep)
+                self.waiter.advance(now_ms, self.coordinate, self._keep)
                 return self._collect(now_ms)
 
     def _collect(self, now_ms: int) -> ShareRecords | None:
-        found = self._hand_out.records()
+        found = self.hand_out.records()
         if found is None:
             # Acknowledge the gaps of answers without records.
             self.begin_commit(None, now_ms, accepts=False)
@@ -141,7 +141,7 @@ class ShareDriver(Wakeable):
     def _keep(self, now_ms: int) -> int | None:
         return self.leaders.advance(now_ms, fetches=False)
 
-    def _coordinate(self, now_ms: int) -> int | None:
+    def coordinate(self, now_ms: int) -> int | None:
         coordinator = self.coordinator
         delay = coordinator.poll(now_ms)
         if coordinator.member.is_joined and not coordinator.duty.is_running:
@@ -168,11 +168,11 @@ class ShareDriver(Wakeable):
 
         def is_over() -> bool:
             if self.is_woken:
-                self._raise_woken()
+                self.raise_woken()
             return commit.is_done
 
         limit = self._parts.settings["default.api.timeout.ms"] if timeout_ms is None else timeout_ms
-        self._waiter.until(is_over, limit, self.coordinator.keep, self._keep)
+        self.waiter.until(is_over, limit, self.coordinator.keep, self._keep)
         commit.give_up()
         self.settle()
 

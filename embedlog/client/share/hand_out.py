@@ -25,7 +25,7 @@ class ShareHandOut:
         self._assignment = parts.assignment
         self._answers = answers
         self._in_flight = parts.in_flight
-        self._count_max: int = parts.settings["max.poll.records"]
+        self.count_max: int = parts.settings["max.poll.records"]
         key, value = converters(parts.settings, "deserializer")
         self._converters = (key, value)
         self._unreadable: tuple[Delivery, Unreadable] | None = None
@@ -57,7 +57,7 @@ class ShareHandOut:
         found: dict[TopicPartition, list[ShareRecord]] = {}
         count = 0
         fetched = self._answers.fetched
-        while fetched and count < self._count_max and self._unreadable is None:
+        while fetched and count < self.count_max and self._unreadable is None:
             count += self._take_batch(fetched[0], found)
             if fetched[0].is_drained:
                 fetched.popleft()

@@ -46,7 +46,7 @@ class ShareLeaders:
         self._outcomes = parts.outcomes
         self.answers = ShareAnswers(parts)
         self._is_record_limit = settings["share.acquire.mode"] == RECORD_LIMIT
-        self._limits = FetchLimits(
+        self.limits = FetchLimits(
             max_wait_ms=settings["fetch.max.wait.ms"],
             min_bytes=settings["fetch.min.bytes"],
             max_bytes=settings["fetch.max.bytes"],
@@ -65,6 +65,12 @@ class ShareLeaders:
             each.waiting or (each.sent is not None and each.sent.acknowledgements)
             for each in self._by_node.values()
         )
+
+    @property
+    def is_fetching(self) -> bool:
+        """True while a fetch has no answer."""
+        leaders = self._by_node.values()
+        return any(each.sent is not None and each.sent.is_fetch for each in leaders)
 
     def queue(
         self,
@@ -194,7 +200,7 @@ class ShareLeaders:
 
     def _fetch(self, leader: Leader, keys: Keys) -> None:
         chosen, types = leader.take_waiting()
-        request = leader.session.fetch(keys, types, self._limits)
+        request = leader.session.fetch(keys, types, self.limits)
         self._parts.counts["fetch-total"] += 1
         leader.sent = SentRequest(self._parts.send(leader.node_id, request), chosen, keys)
 

@@ -98,9 +98,9 @@ class BrokerNode:
     def share_metrics(self) -> dict[tuple[str, str, int], dict[str, int]]:
         """Return numbers of the share partitions in memory, by group, topic and partition.
 
-        InFlightMessageCount and InFlightBatchCount are Kafka's metrics. AcquiredCount is the number
-        of records that members hold, DeliveredCount.2 of those that were delivered twice and are
-        not over, LockTimeoutCount of those that came back because a lock expired.
+        InFlightMessageCount and InFlightBatchCount are Kafka's metrics. AcquiredCount counts the
+        records that members hold, DeliveredCount.2 the records that were delivered twice and are
+        not over, LockTimeoutCount the records that came back because a lock expired.
 
         Raises:
             ClosedError: the broker does not run.

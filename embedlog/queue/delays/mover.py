@@ -1,0 +1,252 @@
+"""`Mover`: the thread that moves due jobs to the ready topics.
+
+    join the group of movers -> partition assigned -> fence the former mover
+         ^                                             read the delayed topic from the start
+         |                                             move due jobs; wait; read new records
+         +-------------- fenced, or partition revoked ---------+
+
+Each process that uses delayed jobs has one mover for a queue; the group gives the topic to one of
+them. A mover that lost the group without knowing it is fenced by the transactional id.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.consumer.consumer import Consumer
+from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
+from embedlog.client.errors import WakeupError
+from embedlog.client.producer.producer import Producer
+from embedlog.errors import ClosedError, ConfigError, EmbedlogError
+from embedlog.logger import Logger
+from embedlog.queue.cron import next_ms
+from embedlog.queue.delays.entry import SEEN, Entry
+from embedlog.queue.delays.ledger import Ledger
+from embedlog.queue.delays.rereading import Rereading
+from embedlog.queue.names import JOB_ID
+from embedlog.runtime.outer_call import as_caller
+from embedlog.runtime.pending import Pending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from embedlog.client.connect import Target
+    from embedlog.client.producer.transaction import Transaction
+    from embedlog.common import TopicPartition
+    from embedlog.queue.names import QueueNames
+    from embedlog.runtime import Runtime
+
+_BATCH = 500
+"""Jobs that one transaction moves at most."""
+_READ_MAX = 5000
+_WAIT_MS_MAX = 1000
+_READING_MS = 50
+_PAUSE_MS = 1000
+_SESSION_MS = 6000
+_JOIN_MS = 10_000
+
+_log = Logger("queue")
+
+
+class Mover:
+    """Moves due jobs, in a thread of its own, from `start` until `close`."""
+
+    def __init__(self, target: Target, names: QueueNames, runtime: Runtime) -> None:
+        self._target = target
+        self._names = names
+        self._runtime = runtime
+        self._clock = runtime.clock
+        self._consumer: Consumer | None = None
+        self._tenure: Tenure | None = None
+        self._is_closing = False
+        self._thread = runtime.scheduler.start_thread(self._run, f"embedlog-queue-{names.name}")
+
+    @property
+    def delayed_count(self) -> int | None:
+        """Number of delayed jobs; None if another process moves them, or they are being read."""
+        tenure = self._tenure
+        return None if tenure is None or tenure.is_reading else tenure.count
+
+    def close(self) -> None:
+        """End the thread, after the move that is under way."""
+        self._is_closing = True
+        consumer = self._consumer
+        if consumer is not None:
+            consumer.wakeup()
+        self._thread.join(_JOIN_MS)
+
+    def _run(self) -> None:
+        as_caller(self._work)
+
+    def _work(self) -> None:
+        while not self._is_closing:
+            try:
+                self._serve()
+            except (ClosedError, WakeupError):
+                if self._is_gone:
+                    return
+            except EmbedlogError as error:
+                _log.warning("the mover of queue %r begins again: %s", self._names.name, error)
+                self._runtime.scheduler.wait(Pending(), _PAUSE_MS)
+
+    @property
+    def _is_gone(self) -> bool:
+        return self._is_closing or bool(getattr(self._target, "is_closed", False))
+
+    def _serve(self) -> None:
+        """Be a member of the group until an error, or until `close`."""
+        consumer = Consumer(
+            self._target,
+            group_id=f"{self._names.name}.mover",
+            client_id=f"queue-{self._names.name}-mover",
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=_READ_MAX,
+            session_timeout_ms=_SESSION_MS,
+            heartbeat_interval_ms=_SESSION_MS // 3,
+        )
+        self._consumer = consumer
+        try:
+            consumer.subscribe([self._names.delayed], listener=_Assigned(self))
+            while not self._is_closing:
+                tenure = self._tenure
+                wait_ms = _WAIT_MS_MAX if tenure is None else tenure.work()
+                for record in consumer.poll(wait_ms):
+                    if self._tenure is not None:
+                        self._tenure.ledger.read(record)
+        finally:
+            self.end_tenure()
+            self._consumer = None
+            consumer.close()
+
+    def begin_tenure(self) -> None:
+        """The topic belongs to this mover now."""
+        assert self._consumer is not None, self
+        self.end_tenure()
+        self._tenure = Tenure(self._target, self._names, self._runtime, self._consumer)
+
+    def end_tenure(self) -> None:
+        """The topic belongs to another mover, or to none."""
+        tenure, self._tenure = self._tenure, None
+        if tenure is not None:
+            tenure.close()
+
+
+class _Assigned(ConsumerRebalanceListener):
+    def __init__(self, mover: Mover) -> None:
+        self._mover = mover
+
+    def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        if list(partitions):
+            self._mover.begin_tenure()
+
+    def on_partitions_revoked(self, partitions: Iterable[TopicPartition]) -> None:
+        if list(partitions):
+            self._mover.end_tenure()
+
+    on_partitions_lost = on_partitions_revoked
+
+
+class Tenure:
+    """The time in which one mover has the delayed topic."""
+
+    def __init__(
+        self, target: Target, names: QueueNames, runtime: Runtime, consumer: Consumer
+    ) -> None:
+        self._names = names
+        self._clock = runtime.clock
+        self._consumer = consumer
+        self._partition = (names.delayed, 0)
+        self._producer = Producer(target, transactional_id=f"{names.name}.mover")
+        self._rereading = Rereading(target, names.delayed)
+        self.ledger = Ledger()
+        self._producer.init_transactions()  # no move of the former mover is open any more
+        consumer.seek_to_beginning(self._partition)
+        (self._end_offset,) = consumer.end_offsets([self._partition]).values()
+        self.is_reading = True
+        """True until all earlier records of the topic were read."""
+
+    @property
+    def count(self) -> int:
+        """Number of delayed jobs, and of texts that are remembered against duplicates."""
+        return len(self.ledger.table)
+
+    def work(self) -> int:
+        """Move due jobs; return milliseconds to wait for new records.
+
+        Raises:
+            KafkaError: another mover has fenced this one, or the log refuses.
+        """
+        if self.is_reading:
+            if self._consumer.position(self._partition) < self._end_offset:
+                return _READING_MS
+            self.is_reading = False
+            self.ledger.end_first_reading()
+        now_ms = self._clock.wall_ms()
+        ledger = self.ledger
+        rows = ledger.table.take(now_ms, _BATCH)
+        if rows or ledger.void_rows or ledger.overtaken:
+            self._move(rows)
+            return 0
+        ledger.forget_windows(now_ms)
+        due_ms = ledger.table.next_due_ms()
+        return _WAIT_MS_MAX if due_ms is None else max(0, min(due_ms - now_ms, _WAIT_MS_MAX))
+
+    def _move(self, rows: list[tuple[int, int]]) -> None:
+        """Move records in one transaction."""
+        ledger = self.ledger
+        void, again = {offset for _, offset in ledger.void_rows}, set(ledger.overtaken)
+        offsets = [*(offset for _, offset in rows), *void, *again]
+        moved: list[Entry] = []
+        with self._producer.transaction() as transaction:
+            for entry in self._entries(offsets):
+                if entry.offset in again:
+                    self._append_again(transaction, entry)
+                elif entry.offset in void or ledger.counts(entry):
+                    self._end(transaction, entry, is_ready=entry.offset not in void)
+                    moved.append(entry)
+        ledger.void_rows, ledger.overtaken = [], []
+        for entry in moved:
+            if entry.cron is None:
+                ledger.moved(entry)
+
+    def _entries(self, offsets: list[int]) -> Iterator[Entry]:
+        for record in self._rereading.records(offsets):
+            try:
+                yield Entry(record)
+            except ConfigError as error:
+                _log.warning("queue %r: %s", self._names.name, error)
+
+    def _append_again(self, transaction: Transaction, entry: Entry) -> None:
+        transaction.send(
+            self._names.delayed,
+            entry.value,
+            entry.id,
+            headers=entry.headers,
+            timestamp_ms=entry.due_ms,
+        )
+
+    def _end(self, transaction: Transaction, entry: Entry, *, is_ready: bool) -> None:
+        """Make a due job ready, unless it is a duplicate, and replace its delayed record."""
+        now_ms = self._clock.wall_ms()
+        if is_ready and not entry.only_remembers:
+            headers = entry.job_headers
+            if entry.cron is not None:
+                headers = [each for each in headers if each[0] != JOB_ID]
+                headers.append((JOB_ID, b"%s-%d" % (entry.id, entry.due_ms)))
+            transaction.send(entry.topic, entry.value, entry.key, headers=headers)
+        delayed = self._names.delayed
+        if entry.cron is not None:
+            due_ms = next_ms(entry.cron, max(now_ms, entry.due_ms))
+            transaction.send(
+                delayed, entry.value, entry.id, headers=entry.headers, timestamp_ms=due_ms
+            )
+            return
+        transaction.send(delayed, None, entry.id)
+        if is_ready and entry.dedupe is not None and entry.window_end_ms > now_ms:
+            seen = SEEN + entry.dedupe.encode()
+            transaction.send(delayed, b"", seen, timestamp_ms=entry.window_end_ms)
+
+    def close(self) -> None:
+        self._producer.close()
+        self._rereading.close()

@@ -1,0 +1,35 @@
+"""Reads partitions from the consumer's positions to their present ends."""
+
+from __future__ import annotations
+
+from embedlog.errors import TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from embedlog.client.consumer.consumer import Consumer
+    from embedlog.client.consumer.record import ConsumerRecord
+
+_SLICE_MS = 50
+_EMPTY_MAX = 600
+"""Reading fails after this many slices in a row without a record."""
+
+
+def read_to_end(
+    consumer: Consumer, partitions: Iterable[tuple[str, int]]
+) -> Iterator[ConsumerRecord]:
+    """Yield the records of assigned partitions up to the ends that they have now.
+
+    Raises:
+        TimedOut: no record comes for 30 s, though there are some.
+    """
+    ends = consumer.end_offsets(partitions)
+    empty = 0
+    while any(consumer.position(each) < end for each, end in ends.items()):
+        records = consumer.poll(_SLICE_MS)
+        yield from records
+        empty = 0 if records else empty + 1
+        if empty > _EMPTY_MAX:
+            left = ", ".join(map(str, ends))
+            raise TimedOut(f"no record of {left} came within {_EMPTY_MAX * _SLICE_MS} ms")

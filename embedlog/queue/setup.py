@@ -1,0 +1,71 @@
+"""Creating a queue: its topics, and the settings of its group."""
+
+from __future__ import annotations
+
+from embedlog.client.admin.new_topics import NewTopic
+from embedlog.client.admin.results import AlterOperation, ConfigResource
+from embedlog.errors import TopicAlreadyExists
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.client.admin.admin import Admin
+    from embedlog.queue.names import QueueNames
+
+_FOREVER = {"retention.ms": -1, "retention.bytes": -1}
+_DELAYED = {
+    "cleanup.policy": "compact",
+    # The timestamp of a delayed job is its due time, which may be years ahead.
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.after.max.ms": 2**63 - 1,
+    "message.timestamp.before.max.ms": 2**63 - 1,
+}
+_DEAD = {**_FOREVER, "errors.deadletterqueue.group.enable": "true"}
+_REPLIES = {"retention.ms": 86_400_000}
+
+_LOCK = "share.record.lock.duration.ms"
+_KEY_ORDER = "embedlog.share.key.order"
+_GROUP = {
+    "share.auto.offset.reset": "earliest",
+    "share.isolation.level": "read_committed",
+    # Crashes of workers count against this limit; failures against the queue's `retries`.
+    "share.delivery.count.limit": 10,
+    "errors.deadletterqueue.copy.record.enable": "true",
+}
+
+
+def create_missing(
+    admin: Admin,
+    names: QueueNames,
+    *,
+    partitions: int,
+    lock_ms: int | None,
+    is_ordered: bool,
+) -> None:
+    """Create the queue unless it exists; change only the settings that are given.
+
+    Raises:
+        KafkaError: the cluster refuses a topic or a setting.
+    """
+    known = set(admin.list_topics())
+    wanted = [NewTopic(name, partitions, configs=_FOREVER) for name in names.levels]
+    wanted.append(NewTopic(names.delayed, 1, configs=_DELAYED))
+    wanted.append(NewTopic(names.dead, 1, configs=_DEAD))
+    wanted.append(NewTopic(names.replies, 1, configs=_REPLIES))
+    missing = [topic for topic in wanted if topic.name not in known]
+    if missing:
+        made = admin.create_topics(missing)
+        for failure in made.failures.values():
+            if not isinstance(failure, TopicAlreadyExists):  # another process was faster
+                raise failure
+    settings: dict[str, Any] = {}
+    if names.dead not in known:
+        settings = {**_GROUP, "errors.deadletterqueue.topic.name": names.dead}
+    if lock_ms is not None:
+        settings[_LOCK] = lock_ms
+    if is_ordered:
+        settings[_KEY_ORDER] = "true"
+    if settings:
+        changes = {name: (AlterOperation.SET, value) for name, value in settings.items()}
+        admin.incremental_alter_configs({ConfigResource("group", names.name): changes}).check()
