@@ -17,6 +17,7 @@ NAMES = (
     "spark",
     "scale",
     "testkit",
+    "queues",
 )
 
 if __name__ == "__main__":
