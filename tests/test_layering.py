@@ -40,6 +40,7 @@ FLOORS = (
     "embedlog.spark",
     "embedlog.testing",
     "embedlog",
+    "embedlog.processes",
     "embedlog.cluster",
     "embedlog.reader embedlog.server embedlog.aio embedlog.queue",
     "embedlog.broker embedlog.client",

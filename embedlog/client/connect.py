@@ -21,7 +21,13 @@ if TYPE_CHECKING:
         def connect(self, client_id: str) -> Transport:
             """Return a transport to this cluster's brokers."""
 
-    Target = Connectable | Transport | str | Sequence[str] | None
+    class Reachable(Protocol):
+        """A cluster of this process or of another: `embedlog.connect_or_open` returns one."""
+
+        def reach(self, settings: Settings) -> Transport:
+            """Return a transport to this cluster's brokers, over the network with `settings`."""
+
+    Target = Connectable | Reachable | Transport | str | Sequence[str] | None
 
 
 _OF_CONNECTIONS = (
@@ -45,8 +51,8 @@ _OF_CONNECTIONS = (
 def connect(client: object, target: Target, settings: Settings) -> Transport:
     """Return the transport to `target`: a cluster, a transport, "host:port[,host:port]" or a list.
 
-    None means the addresses of bootstrap.servers. A `client` of a cluster in this process refuses
-    to work in a forked child.
+    None means the addresses of bootstrap.servers. A `client` of a cluster in this process, or of
+    one that processes share, refuses to work in a forked child.
 
     Raises:
         ConfigError: there is neither a target nor bootstrap.servers, an address is malformed, or
@@ -59,6 +65,12 @@ def connect(client: object, target: Target, settings: Settings) -> Transport:
         if transport.in_process:
             stays_in_parent(client)
         return transport
+    reach = getattr(target, "reach", None)
+    if reach is not None:
+        reached: Transport = reach(settings)
+        _warn_without_effect(target, settings, in_process=reached.in_process)
+        stays_in_parent(client)
+        return reached
     if target is not None and hasattr(target, "send"):
         return target  # type: ignore[return-value]
     addresses = settings["bootstrap.servers"] or []

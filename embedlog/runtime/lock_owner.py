@@ -10,11 +10,10 @@ def why_locked(path: str, owner: str, own_pid: int) -> str:
 
     `owner` is the content of the file; `OsLock` shows its format. A Java broker leaves it empty.
     """
-    first, _, rest = owner.partition("\n")
-    words = first.split()
+    words = owner.partition("\n")[0].split()
     known = dict(zip(words[::2], words[1::2], strict=False))
     pid, since = known.get("pid", ""), known.get("since", "").replace("T", " ")
-    addresses = rest.removeprefix("at ").split() if rest.startswith("at ") else []
+    addresses = addresses_in(owner)
     directory = parent(path) or "."
     if not pid:
         return (
@@ -35,3 +34,10 @@ def why_locked(path: str, owner: str, own_pid: int) -> str:
             f"open already, or close it first"
         )
     return f"{directory} is held by pid {pid}{since}; {advice}"
+
+
+def addresses_in(owner: str) -> list[str]:
+    """Return the addresses, "host:port", in the content of a lock file."""
+    lines = owner.split("\n")
+    named = lines[1] if len(lines) > 1 else ""
+    return named.removeprefix("at ").split() if named.startswith("at ") else []

@@ -1,11 +1,11 @@
 """The embedded job queues of Python behind one interface: put, get, acknowledge.
 
-| library | durable | not synced | acknowledgement | processes |
-|---|---|---|---|---|
-| persist-queue, SQLiteAckQueue | SQLite's default, FULL | no setting: a pragma | a status; rows stay | two may get one job |
-| litequeue | no setting: a pragma | its default, NORMAL | a status; rows stay | safe |
-| huey, SqliteHuey | fsync=True, FULL | fsync=False, OFF | none: a get removes | safe |
-| diskcache.Deque | sqlite_synchronous=2, FULL | its default, NORMAL | none: a get removes | safe |
+| library | durable | not synced | acknowledgement |
+|---|---|---|---|
+| persist-queue, SQLiteAckQueue | SQLite's default, FULL | no setting: a pragma | a status |
+| litequeue | no setting: a pragma | its default, NORMAL | a status |
+| huey, SqliteHuey | fsync=True, FULL | fsync=False, OFF | none: a get removes |
+| diskcache.Deque | sqlite_synchronous=2, FULL | its default, NORMAL | none: a get removes |
 
 All use SQLite's write-ahead log. A library without acknowledgements loses the jobs of a worker that
 dies. Between processes all of them find a new job by polling.
@@ -82,7 +82,7 @@ def _huey(path: Path, durable: bool) -> WorkerQueue:
         return len(value)
 
     return WorkerQueue(
-        lambda: work(VALUE), huey.dequeue, lambda job: huey.execute(job), huey.storage.close
+        lambda: work(VALUE), huey.dequeue, huey.execute, huey.storage.close
     )
 
 

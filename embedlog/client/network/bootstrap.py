@@ -6,19 +6,33 @@ user still watches. `client.dns.lookup` decides how a name is used:
     use_all_dns_ips      the name stays; its addresses are tried one after the other
     resolve_canonical_   the canonical names of its addresses replace it, as Kerberos and TLS
       bootstrap_...      need them; their addresses are tried one after the other
+
+A data directory that several processes share names other addresses in the course of time. A client
+of it has a function in place of the list, and calls it whenever it knows no node that answers.
 """
 
 from __future__ import annotations
 
+from embedlog.common import Value
 from embedlog.errors import ConfigError
 from embedlog.user_warnings import warn_user
 from wire.net.resolver import canonical_names, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Address = tuple[str, int]
+    Find = Callable[[], Sequence["FoundNode"]]
+
+
+class FoundNode(Value):
+    """The address of a node, and the identity that the node at this address must have."""
+
+    host: str
+    port: int
+    cluster_id: str
+    node_id: int
 
 
 def known_addresses(addresses: Sequence[Address], lookup: str) -> list[Address]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from embedlog.client.network.bootstrap import Find
     from embedlog.client.network.connector import ChannelEvent, Channels
     from embedlog.client.network.security import Credentials
     from embedlog.client.settings import Settings
@@ -65,8 +66,12 @@ class NetworkClient:
         *,
         runtime: Runtime | None = None,
         channels: Channels | None = None,
+        find: Find | None = None,
     ) -> None:
-        """`addresses` are tried until a broker answers with the cluster's list of nodes."""
+        """`addresses` are tried until a broker answers with the cluster's list of nodes.
+
+        `find` replaces them: see `NodeConnections`.
+        """
         self.is_driven = runtime is not None
         if runtime is None:
             from embedlog.runtime import real_runtime
@@ -95,6 +100,7 @@ class NetworkClient:
             below=runtime.random.below,
             returns_to_bootstrap=settings["metadata.recovery.strategy"] == "rebootstrap",
             checks_identity=settings["metadata.cluster.check.enable"],
+            find=find,
         )
         self._due_ms = 0
         """No deadline, back-off or throttling ends before this time."""

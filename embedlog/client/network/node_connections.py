@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from embedlog.client.network.bootstrap import Find
     from embedlog.client.network.node_connection import NodeConnection
 
 
@@ -23,14 +24,17 @@ class NodeConnections:
         below: Callable[[int], int],
         returns_to_bootstrap: bool,
         checks_identity: bool,
+        find: Find | None = None,
     ) -> None:
         """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` closes it;
         `below` draws a random number.
 
         `returns_to_bootstrap`: use the bootstrap addresses again when no node can be reached. With
         `checks_identity` as well, let each node check that it is the node of the cluster that the
-        client expects (KIP-1242).
+        client expects (KIP-1242). `find` returns the present bootstrap addresses, at least one: it
+        is called before each use of them, and replaces `addresses`.
         """
+        self._find = find
         self._make = make
         self._drop = drop
         self._below = below
@@ -69,10 +73,25 @@ class NodeConnections:
         candidates = list(self._nodes.values())
         is_lost = self._returns and all(each.failure_count for each in candidates)
         if is_lost or not candidates:
+            if self._find is not None:
+                self._find_again(self._find)
             candidates += self._bootstrap.values()
         start = self._below(len(candidates))
         candidates = candidates[start:] + candidates[:start]
         return min(candidates, key=lambda each: each.rank(now_ms))
+
+    def _find_again(self, find: Find) -> None:
+        """Take the present bootstrap addresses; close the connections to former ones."""
+        found = {BOOTSTRAP_NODES - index: each for index, each in enumerate(find())}
+        for chosen, node in found.items():
+            known = self._bootstrap.get(chosen)
+            if known is None or (known.host, known.port) != (node.host, node.port):
+                if known is not None:
+                    self._drop(known, "the node has a new address")
+                self._bootstrap[chosen] = self._make(chosen, node.host, node.port)
+            self._bootstrap[chosen].setup.expect(node.cluster_id, node.node_id)
+        for chosen in [each for each in self._bootstrap if each not in found]:
+            self._drop(self._bootstrap.pop(chosen), "no node has this address")
 
     def set_nodes(
         self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None

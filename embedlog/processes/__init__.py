@@ -1,0 +1,1 @@
+"""Several processes, one data directory: one process has it open, the others connect to it."""
