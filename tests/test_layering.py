@@ -40,7 +40,6 @@ FLOORS = (
     "embedlog.spark",
     "embedlog.testing",
     "embedlog",
-    "embedlog.processes",
     "embedlog.cluster",
     "embedlog.reader embedlog.server embedlog.aio embedlog.queue",
     "embedlog.broker embedlog.client",
@@ -162,6 +161,7 @@ INNER_FLOORS = {
         "acknowledge_type record settings wire_batches",
     ),
     "embedlog.cluster": (
+        "processes",
         "cluster",
         "several single",
         "handles several_transport",

@@ -51,8 +51,8 @@ _OF_CONNECTIONS = (
 def connect(client: object, target: Target, settings: Settings) -> Transport:
     """Return the transport to `target`: a cluster, a transport, "host:port[,host:port]" or a list.
 
-    None means the addresses of bootstrap.servers. A `client` of a cluster in this process, or of
-    one that processes share, refuses to work in a forked child.
+    None means the addresses of bootstrap.servers. A `client` refuses to work in a forked child if
+    its cluster is in this process, or if processes share its cluster.
 
     Raises:
         ConfigError: there is neither a target nor bootstrap.servers, an address is malformed, or

@@ -81,9 +81,7 @@ def _huey(path: Path, durable: bool) -> WorkerQueue:
     def work(value: str) -> int:
         return len(value)
 
-    return WorkerQueue(
-        lambda: work(VALUE), huey.dequeue, huey.execute, huey.storage.close
-    )
+    return WorkerQueue(lambda: work(VALUE), huey.dequeue, huey.execute, huey.storage.close)
 
 
 def _diskcache(path: Path, durable: bool) -> WorkerQueue:

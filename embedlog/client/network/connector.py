@@ -78,9 +78,13 @@ class Connector:
         writes: HeldWrites,
         settings: Settings,
         below: Callable[[int], int],
+        *,
+        untold_count: int = 0,
     ) -> None:
+        """`untold_count`: failures to reach a node, in a row, before the client warns of it."""
         self._channels = channels
         self._writes = writes
+        self._untold_count = untold_count
         self._backoff = Backoff(
             settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"], below
         )
@@ -152,7 +156,8 @@ class Connector:
         """
         self.failure_count += 1
         self.has_news = True
-        if connection.state != ConnectionState.READY:
+        is_ready = connection.state == ConnectionState.READY
+        if not is_ready and connection.failure_count >= self._untold_count:
             self._warnings.warn(
                 (connection.address, reason),
                 now_ms,

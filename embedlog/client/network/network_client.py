@@ -42,6 +42,8 @@ _SILENT = "; it never named its versions: is it a Kafka listener, and without TL
 _UNAUTHENTICATED = "; the authentication was still under way"
 _UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
+_UNTOLD_COUNT = 50
+"""A shared directory has no owner for a moment while its owner changes: warn after some 10 s."""
 _IN_FLIGHT_MAX = 100
 """Stands for max.in.flight.requests.per.connection in clients that lack it: a limit that they never
 reach, because they send one request at a time."""
@@ -92,7 +94,13 @@ class NetworkClient:
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
         self.writes = HeldWrites(channels)
-        self._connector = Connector(channels, self.writes, settings, runtime.random.below)
+        self._connector = Connector(
+            channels,
+            self.writes,
+            settings,
+            runtime.random.below,
+            untold_count=0 if find is None else _UNTOLD_COUNT,
+        )
         self._nodes = NodeConnections(
             addresses,
             _maker(settings, runtime, self._connector.leaving),

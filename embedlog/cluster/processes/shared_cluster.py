@@ -11,18 +11,14 @@ clients of all processes connect to it.
 
 from __future__ import annotations
 
-from _weakref import ref
-
 from embedlog.cluster.cluster import open as open_cluster
 from embedlog.cluster.layout import broker_count
-from embedlog.errors import ClosedError, ConfigError, DirectoryLocked, KafkaError, TimedOut
-from embedlog.processes.ownership import Ownership
-from embedlog.processes.shared_directory import SharedDirectory
+from embedlog.cluster.processes.ownership import Ownership
+from embedlog.cluster.processes.shared_directory import SharedDirectory
+from embedlog.errors import ClosedError, ConfigError, KafkaError, TimedOut
 from embedlog.runtime import real_runtime
-from embedlog.runtime.at_exit import CLUSTERS
 from embedlog.runtime.forks import stays_in_parent
 from embedlog.runtime.outer_call import outer_close
-from embedlog.runtime.pending import Pending
 from embedlog.storage.directory.data_path import data_directory
 
 TYPE_CHECKING = False
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from embedlog.cluster.cluster import Cluster
     from embedlog.transport import Transport
 
-_LOOK_MS = 20
 _ASK_MS = 250
 _TIMEOUT_MS = 30_000
 _QUICK = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
@@ -53,7 +48,7 @@ class SharedCluster:
     """The cluster of a data directory that several processes share, with methods that make clients.
 
     Every method may be called from any thread. Clients of the owner's process need no connection.
-    Close them before the cluster, as those of `Cluster`. A forked child cannot use it: it calls
+    Close clients before the cluster. A forked child cannot use its parent's cluster: it calls
     `connect_or_open` itself.
     """
 
@@ -75,32 +70,8 @@ class SharedCluster:
         self._ownership = Ownership(
             runtime, self._directory, lambda: open_cluster(path, **settings)
         )
-        self._runtime = runtime
-        self._open_or_find(runtime.clock.monotonic_ms() + timeout_ms)
+        self._ownership.begin(self._is_answered, timeout_ms)
         stays_in_parent(self)
-        self._forget = self._watch_end()
-
-    def _open_or_find(self, deadline_ms: int) -> None:
-        """Become the owner, or find the owner and watch it."""
-        clock, scheduler = self._runtime.clock, self._runtime.scheduler
-        while True:
-            is_forbidden = False
-            try:
-                self._ownership.take()
-                return
-            except DirectoryLocked as error:
-                refusal: Exception = error
-            except PermissionError as error:
-                is_forbidden = True  # this process can only connect
-                refusal = error
-            if self._is_answered():
-                if not is_forbidden:
-                    self._ownership.watch()
-                return
-            has_owner = not is_forbidden or self._directory.addresses()
-            if not has_owner or clock.monotonic_ms() >= deadline_ms:
-                raise refusal
-            scheduler.wait(Pending(), _LOOK_MS)
 
     def _is_answered(self) -> bool:
         """Return whether a broker with the directory's identity answers."""
@@ -112,16 +83,6 @@ class SharedCluster:
             except (KafkaError, TimedOut):
                 return False
         return True
-
-    def _watch_end(self) -> Any:
-        reference = ref(self)
-
-        def end() -> None:
-            cluster = reference()
-            if cluster is not None:
-                cluster._ownership.stop_watching()
-
-        return self._runtime.scheduler.at_exit(end, CLUSTERS)
 
     # Clients
 
@@ -251,12 +212,10 @@ class SharedCluster:
         Close clients first: see `Cluster.close`.
         """
         self.is_closed = True
-        self._forget()
         self._ownership.close()
 
     def __del__(self) -> None:
-        if "_forget" in self.__dict__ and not self.is_closed:
-            self._forget()
+        if "_ownership" in self.__dict__ and not self.is_closed:
             self._ownership.stop_watching()  # an open cluster warns and closes by itself
 
     def _check_open(self) -> None:
@@ -289,11 +248,11 @@ def connect_or_open(
     The first process becomes the *owner*: it opens the directory, or creates it, and listens on
     loopback. The other processes connect to it, also if it is an `embedlog.open` that listens, or
     `embedlog serve`. When the owner closes the directory or dies, one of the others becomes the
-    owner, within some 50 ms and the time of the opening. Clients go on: they connect to the next
-    owner, and send again what was not acknowledged.
+    owner, after some 50 ms and the time that the opening takes. Clients go on: they connect to the
+    next owner, and repeat the requests that got no answer.
 
-    Settings are those of `embedlog.open`, and are used by the process that is the owner: give the
-    same in all processes. Every local user can connect to the port.
+    `config`, `durability` and the settings are explained at `embedlog.open`. The owner uses its
+    own, so give the same in all processes. Every local user can connect to the port.
 
     Wait at most `timeout_ms` for an owner that starts.
 

@@ -8,8 +8,8 @@ the next owner has the same port, and clients connect to it again. The path is p
 copied directory has the same cluster id.
 
 Ports start at 20000, below the ports that systems give to outgoing connections: Linux from 32768
-on, other systems from 49152. A client that tries one of those while nobody listens there may get it
-as its own port: it would be connected to itself, and the next owner could not listen.
+on, other systems from 49152. A client that connects to such a port while nobody listens may get the
+port for itself: it would be connected to itself, and the next owner could not listen.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SharedDirectory:
     def addresses(self) -> list[str]:
         """Return the addresses in the lock file, "host:port".
 
-        They are the present owner's, or those of an owner that died.
+        The present owner listens there, or an owner that died did.
         """
         try:
             content = self._files.read(f"{self.path}/{paths.LOCK}")
