@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.runtime.lock_owner import why_locked
+from embedlog.runtime.lock_owner import addresses_in, why_locked
 
 OWNER = "pid 4711 since 2026-01-31T12:00:00+0000 boot 6e0b2a5c\n"
 
@@ -34,6 +34,15 @@ def test_the_error_distinguishes_this_process_from_an_unknown_owner() -> None:
     assert "this process, since 2026" in why_locked("data/.lock", OWNER, 4711)
     assert "use the cluster that is open already" in why_locked("data/.lock", OWNER, 4711)
     assert "did not say who it is" in why_locked("data/.lock", "", 4711)
+
+
+def test_addresses_are_read_from_whole_and_from_torn_files() -> None:
+    assert addresses_in(OWNER + "at 127.0.0.1:9092 [::1]:9093\n") == [
+        "127.0.0.1:9092",
+        "[::1]:9093",
+    ]
+    for content in ("", OWNER, OWNER.rstrip(), OWNER + "2:9092\n", "\n\nat 127.0.0.1:9092\n"):
+        assert addresses_in(content) == []
 
 
 def _refusal(path: Path) -> str:

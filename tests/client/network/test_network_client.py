@@ -153,10 +153,18 @@ def channels(runtime: SimRuntime) -> FakeChannels:
 
 
 def client(
-    channels: FakeChannels, runtime: SimRuntime, *addresses: tuple[str, int], **settings: Any
+    channels: FakeChannels,
+    runtime: SimRuntime,
+    *addresses: tuple[str, int],
+    find: Any = None,
+    **settings: Any,
 ) -> NetworkClient:
     return NetworkClient(
-        addresses or [("first", 1)], parse(COMMON, settings), runtime=runtime, channels=channels
+        addresses or [("first", 1)],
+        parse(COMMON, settings),
+        runtime=runtime,
+        channels=channels,
+        find=find,
     )
 
 

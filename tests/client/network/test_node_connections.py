@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from embedlog.client.network.bootstrap import FoundNode
 from embedlog.client.network.node_requests import NodeRequest, NodeRequests
 from embedlog.runtime.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
@@ -103,3 +104,85 @@ def test_a_coordinator_is_asked_at_its_new_address(
         asked.append(channels.attempts[-1][1])
     assert asked == [("node", 10), address]
     assert [channel.address for channel in channels.open] == [address]
+
+
+def found(host: str, cluster_id: str = "scripted") -> FoundNode:
+    return FoundNode(host, 1, cluster_id, 1)
+
+
+def test_addresses_that_are_looked_up_are_looked_up_again_when_no_node_answers(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    nodes = [found("owner"), found("gone")]
+    channels.refuses.add(("gone", 1))
+    network = client(channels, runtime, find=lambda: nodes)
+    finish(network, network.send(ANY_NODE, all_topics()))
+    network.set_nodes({1: ("owner", 1)}, "scripted")
+    finish(network, network.send(1, all_topics()))
+    channels.refuses.add(("owner", 1))
+    channels.cut()
+    network.poll()
+    nodes[:] = [found("next")]
+    for _ in range(20):
+        pending = network.send(ANY_NODE, all_topics())
+        while not network.wait(pending, 5_000):
+            pass
+        if pending.error() is None:
+            break
+    assert [channel.address for channel in channels.open] == [("next", 1)]
+    attempts = [address for _, address in channels.attempts]
+    assert "gone" not in {host for host, _ in attempts[attempts.index(("next", 1)) :]}
+
+
+def test_addresses_are_not_looked_up_while_a_node_answers(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    looked = []
+
+    def find() -> list[FoundNode]:
+        looked.append(1)
+        return [found("owner")]
+
+    network = client(channels, runtime, find=find)
+    finish(network, network.send(ANY_NODE, all_topics()))
+    network.set_nodes({1: ("owner", 1)}, "scripted")
+    count = len(looked)
+    for _ in range(3):
+        finish(network, network.send(ANY_NODE, all_topics()))
+    assert len(looked) == count
+
+
+def test_a_looked_up_node_is_told_the_identity_that_it_must_have(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    channels.served[18] = (0, 5)
+    channels.identities[("stranger", 1)] = "theirs", 1
+    nodes = [found("stranger", "mine")]
+    network = client(channels, runtime, find=lambda: nodes)
+    pending = network.send(ANY_NODE, all_topics())
+    while not network.wait(pending, 5_000):
+        pass
+    assert pending.error() is not None
+    assert channels.broker.requests == []
+    assert set(channels.expected) == {("mine", 1)}
+    nodes.append(found("owner", "mine"))
+    finish(network, network.send(ANY_NODE, all_topics()))
+    assert set(channels.expected) == {("mine", 1)}
+
+
+def test_a_short_absence_of_a_looked_up_node_is_not_worth_a_warning(
+    channels: FakeChannels, runtime: SimRuntime, caplog: pytest.LogCaptureFixture
+) -> None:
+    channels.refuses.add(("owner", 1))
+    network = client(channels, runtime, find=lambda: [found("owner")], reconnect_backoff_max_ms=200)
+
+    def fail(times: int) -> None:
+        for _ in range(times):
+            pending = network.send(ANY_NODE, all_topics())
+            while not network.wait(pending, 5_000):
+                pass
+
+    fail(40)
+    assert not caplog.records
+    fail(20)
+    assert "cannot use owner:1" in caplog.text
