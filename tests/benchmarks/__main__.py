@@ -18,6 +18,7 @@ NAMES = (
     "scale",
     "testkit",
     "queues",
+    "sharing",
 )
 
 if __name__ == "__main__":
