@@ -23,7 +23,7 @@ BATCH_SIZE = 16_384
 ROUNDS = 3
 SECONDS_MAX = 60
 TOPIC = "jobs"
-MODES = {"accepts what it has read": "implicit", "acknowledges each record": "explicit"}
+MODES = {"accepts its last poll": "implicit", "acknowledges each record": "explicit"}
 
 Measure = Callable[[str, str, str], float]
 

@@ -1,4 +1,4 @@
-"""What has to be true of a story: see `problems`."""
+"""The promises that a story has to keep: see `problems`."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def working(path: str, durability: str, seed: int) -> Work:
 
 
 def _settle(job: direct.DirectJob, chance: float) -> str:
-    """Settle a job; return what was answered."""
+    """Settle a job; return the kind of the outcome."""
     try:
         if int(job.value.rpartition("-")[2]) % POISON == POISON - 1 or chance < 0.1:
             job.release()

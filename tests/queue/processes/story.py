@@ -1,4 +1,4 @@
-"""`tell`: one story of processes that share a directory, some of which are killed."""
+"""`tell`: one story of processes that share a directory, in which processes are killed."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.support.sizes import size
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SEARCH = 12
-"""A planted bug has to be found in so many stories; most need one or two."""
+"""Most stories in which a planted bug may stay hidden; one or two usually show it."""
 
 
 @pytest.mark.parametrize("seed", range(size(4, full=200)))
