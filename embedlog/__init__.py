@@ -105,6 +105,10 @@ if TYPE_CHECKING:
     from embedlog.cluster.handles.cluster_controller import ClusterController as ClusterController
     from embedlog.cluster.handles.cluster_listener import ClusterListener as ClusterListener
     from embedlog.cluster.handles.cluster_partition import ClusterPartition as ClusterPartition
+    from embedlog.cluster.processes.shared_cluster import (
+        SharedCluster as SharedCluster,
+        connect_or_open as connect_or_open,
+    )
     from embedlog.common import TopicPartition as TopicPartition
     from embedlog.errors import (
         ClosedError as ClosedError,
@@ -181,6 +185,7 @@ _PUBLIC = {
     "cluster.handles.cluster_controller": "ClusterController",
     "cluster.handles.cluster_listener": "ClusterListener",
     "cluster.handles.cluster_partition": "ClusterPartition",
+    "cluster.processes.shared_cluster": "SharedCluster connect_or_open",
     "common": "TopicPartition",
     "errors": (
         "ClosedError ConfigError CorruptRecord DirectoryLocked EmbedlogError KafkaError "

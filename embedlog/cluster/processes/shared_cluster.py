@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.client.settings import Settings
     from embedlog.client.share.consumer import ShareConsumer
     from embedlog.cluster.cluster import Cluster
+    from embedlog.queue.queue import Queue
     from embedlog.transport import Transport
 
 _ASK_MS = 250
@@ -103,6 +104,12 @@ class SharedCluster:
         from embedlog.client.share.consumer import ShareConsumer
 
         return ShareConsumer(self, **settings)
+
+    def queue(self, name: str, **options: Any) -> Queue:
+        """Return the queue of this name, with the options of `embedlog.Queue`."""
+        from embedlog.queue.queue import Queue
+
+        return Queue(self, name, **options)
 
     def admin(self, **settings: Any) -> Admin:
         """Return an admin client of this cluster, with the settings of `embedlog.Admin`."""
