@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PATIENCE_MS = 500
 _GRACE_MS = 1000
 """The longest wait for the answer to a fetch after the end of a call's time."""
-_PATIENCE_WITH_RECORDS_MS = 100
+_PATIENCE_WITH_RECORDS_MS = 25
 """While a fetch waits at a leader, acknowledgements for this leader wait behind it."""
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from embedlog.client.connect import Target
+    from embedlog.client.consumer.record import ConsumerRecords
     from embedlog.client.producer.transaction import Transaction
     from embedlog.common import TopicPartition
     from embedlog.queue.names import QueueNames
@@ -110,10 +111,9 @@ class Mover:
             consumer.subscribe([self._names.delayed], listener=_Assigned(self))
             while not self._is_closing:
                 tenure = self._tenure
-                wait_ms = _WAIT_MS_MAX if tenure is None else tenure.work()
-                for record in consumer.poll(wait_ms):
-                    if self._tenure is not None:
-                        self._tenure.ledger.read(record)
+                records = consumer.poll(_WAIT_MS_MAX if tenure is None else tenure.wait_ms())
+                if self._tenure is not None:  # the poll may have begun one, or ended it
+                    self._tenure.read(records)
         finally:
             self.end_tenure()
             self._consumer = None
@@ -163,6 +163,8 @@ class Tenure:
         self._producer.init_transactions()  # no move of the former mover is open any more
         consumer.seek_to_beginning(self._partition)
         (self._end_offset,) = consumer.end_offsets([self._partition]).values()
+        self._moved_ms = 0
+        """When due jobs were last looked for."""
         self.is_reading = True
         """True until all earlier records of the topic were read."""
 
@@ -171,26 +173,39 @@ class Tenure:
         """Number of delayed jobs, and of texts that are remembered against duplicates."""
         return len(self.ledger.table)
 
-    def work(self) -> int:
-        """Move due jobs; return milliseconds to wait for new records.
+    def wait_ms(self) -> int:
+        """Return how long to wait for new records."""
+        ledger = self.ledger
+        if ledger.void_rows or ledger.overtaken:
+            return 0
+        due_ms = ledger.table.next_due_ms()
+        if self.is_reading or due_ms is None:
+            return _READING_MS if self.is_reading else _WAIT_MS_MAX
+        return max(0, min(due_ms - self._clock.wall_ms(), _WAIT_MS_MAX))
+
+    def read(self, records: ConsumerRecords) -> None:
+        """Note new records, and move due jobs.
 
         Raises:
             KafkaError: another mover has fenced this one, or the log refuses.
         """
+        for record in records:
+            self.ledger.read(record)
         if self.is_reading:
             if self._consumer.position(self._partition) < self._end_offset:
-                return _READING_MS
+                return
             self.is_reading = False
             self.ledger.end_first_reading()
         now_ms = self._clock.wall_ms()
+        if len(records) and now_ms - self._moved_ms < _READING_MS:
+            return  # first read the newest records: they may be due earlier
+        self._moved_ms = now_ms
         ledger = self.ledger
         rows = ledger.table.take(now_ms, _BATCH)
         if rows or ledger.void_rows or ledger.overtaken:
             self._move(rows)
-            return 0
-        ledger.forget_windows(now_ms)
-        due_ms = ledger.table.next_due_ms()
-        return _WAIT_MS_MAX if due_ms is None else max(0, min(due_ms - now_ms, _WAIT_MS_MAX))
+        else:
+            ledger.forget_windows(now_ms)
 
     def _move(self, rows: list[tuple[int, int]]) -> None:
         """Move records in one transaction."""
@@ -199,7 +214,7 @@ class Tenure:
         offsets = [*(offset for _, offset in rows), *void, *again]
         moved: list[Entry] = []
         with self._producer.transaction() as transaction:
-            for entry in self._entries(offsets):
+            for entry in sorted(self._entries(offsets), key=lambda entry: entry.due_ms):
                 if entry.offset in again:
                     self._append_again(transaction, entry)
                 elif entry.offset in void or ledger.counts(entry):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Column = NDArray[np.int64]
 
-_HEAP_MAX = 8192
+HEAP_MAX = 8192
 _SHARE_MAX = 8
 """The heap is sorted into the columns once it has more than an eighth of their length."""
 
@@ -25,7 +25,9 @@ _SHARE_MAX = 8
 class Timetable:
     """Pairs of (due time in ms since 1970, offset), the earliest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = HEAP_MAX) -> None:
+        """A heap of at most `limit` rows is never sorted into the columns."""
+        self._limit = limit
         self._heap: list[tuple[int, int]] = []
         self._columns: tuple[Column, Column] | None = None
         """Due times and offsets, sorted by the due time."""
@@ -42,7 +44,7 @@ class Timetable:
     def add(self, due_ms: int, offset: int) -> None:
         """Note one record."""
         heappush(self._heap, (due_ms, offset))
-        if len(self._heap) > max(_HEAP_MAX, self._rows_left // _SHARE_MAX):
+        if len(self._heap) > max(self._limit, self._rows_left // _SHARE_MAX):
             self._sort()
 
     def next_due_ms(self) -> int | None:
