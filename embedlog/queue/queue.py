@@ -8,6 +8,9 @@ with embedlog.open("data") as cluster, cluster.queue("jobs") as queue:
 
 from __future__ import annotations
 
+from contextlib import suppress
+from sys import is_finalizing
+
 from embedlog.client import arguments
 from embedlog.client.admin.admin import Admin
 from embedlog.errors import ClosedError, IllegalState
@@ -22,6 +25,7 @@ from embedlog.queue.taking.takers import Takers
 from embedlog.queue.values import Values
 from embedlog.runtime import real_runtime
 from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.user_warnings import user_line, warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +83,6 @@ class Queue:
         """How often a failing job is tried again."""
         self._target = target
         self._runtime: Runtime = getattr(target, "runtime", None) or real_runtime()
-        self.name = self._names.name
         self._admin = admin = Admin(target, client_id=f"queue-{name}")
         create_missing(
             admin,
@@ -98,8 +101,14 @@ class Queue:
         self._mover: Mover | None = None
         self._replies: Replies | None = None
         self._chores = Chores(admin, self._names, self._runtime, self._start_mover)
+        self._made_at = user_line()
         self.is_closed = False
         """True once `close` began."""
+
+    @property
+    def name(self) -> str:
+        """The name of the queue, its share group, and its topic."""
+        return self._names.name
 
     # Putting
 
@@ -287,10 +296,12 @@ class Queue:
             return
         with self._making:
             self.is_closed = True
+        limit_s = arguments.timeout_s(timeout, "close")
         try:
             if self._mover is not None:
                 self._mover.close()
-            self._takers.close(arguments.timeout_s(timeout, "close"))
+            with suppress(ClosedError):  # the cluster was closed before
+                self._takers.close(limit_s)
         finally:
             if self._replies is not None:
                 self._replies.close()
@@ -300,6 +311,13 @@ class Queue:
     def _check_open(self, call: str) -> None:
         if self.is_closed:
             raise ClosedError(f"{call}: the queue {self.name!r} was closed")
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("is_closed", True) and not is_finalizing():
+            if self._mover is not None:
+                self._mover.end()
+            text = f"{self!r}, made here, was not closed"
+            warn_user(text, ResourceWarning, line=self._made_at)
 
     def __enter__(self) -> Queue:
         return self

@@ -6,6 +6,8 @@ workers of a queue take records one by one, and finish them in any order.
 
 from __future__ import annotations
 
+from _weakref import ref
+
 from embedlog.client.share.consumer import shared
 
 TYPE_CHECKING = False
@@ -55,7 +57,7 @@ class HeldRecords:
         """True once the present `drive` has sent a fetch."""
         self._has_news = False
         """True if acknowledgements got outcomes in this pass."""
-        self._parts.outcomes.callback = self._outcome
+        self._parts.outcomes.callback = _weakly(self)
         self._consumer.subscribe(topics)
 
     @property
@@ -116,7 +118,8 @@ class HeldRecords:
         if self._driver.is_woken:
             self._driver.raise_woken()
 
-    def _outcome(self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
+    def outcome(self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
+        """Take the outcome of acknowledgements."""
         self._has_news = True
         self._settled(offsets, error)
 
@@ -168,3 +171,15 @@ class HeldRecords:
     def close(self, timeout_s: float | None = None) -> None:
         """Send the acknowledgements, release all other records, and leave the group."""
         self._consumer.close(timeout_s)
+
+
+def _weakly(held: HeldRecords) -> Callback:
+    """Return `held.outcome`, for the membership's duty, which must not keep `held` alive."""
+    reference = ref(held)
+
+    def outcome(offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
+        found = reference()
+        if found is not None:
+            found.outcome(offsets, error)
+
+    return outcome

@@ -67,12 +67,16 @@ class Mover:
         tenure = self._tenure
         return None if tenure is None or tenure.is_reading else tenure.count
 
-    def close(self) -> None:
-        """End the thread, after the move that is under way."""
+    def end(self) -> None:
+        """Let the thread end, after the move that is under way. Takes no lock."""
         self._is_closing = True
         consumer = self._consumer
         if consumer is not None:
             consumer.wakeup()
+
+    def close(self) -> None:
+        """End the thread, and wait for its end."""
+        self.end()
         self._thread.join(_JOIN_MS)
 
     def _run(self) -> None:

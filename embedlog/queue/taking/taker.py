@@ -7,6 +7,8 @@ worker  --settle-->  an order -> sent with the next fetch, at once, or by a duty
 
 from __future__ import annotations
 
+from _weakref import ref
+
 from embedlog.client.share.acknowledge_type import AcknowledgeType
 from embedlog.client.share.held import HeldRecords
 from embedlog.common import deque
@@ -60,7 +62,9 @@ class Taker:
         """Number of threads that wait for a job. Under the wheel's lock."""
         self._touched_ms = 0
         """When a worker last took a job, or jobs arrived."""
-        self._has_keeper = False
+        self._ordered_ms = 0
+        """When the oldest order was given."""
+        self._keeper: _Keeper | None = None
         self.is_closed = False
 
     @property
@@ -85,7 +89,7 @@ class Taker:
                 return found
             self._hungry += 1
         try:
-            return self._wheel.until(self._next, self._drive, timeout_ms)
+            return self._wheel.until(self._next, self._drive_for_a_job, timeout_ms)
         finally:
             with self._wheel.lock:
                 self._hungry -= 1
@@ -107,6 +111,8 @@ class Taker:
     def settle(self, taken: Taken, kind: int) -> None:
         """Acknowledge a job soon; the outcome comes later."""
         is_first = not self.holdings.orders
+        if is_first:
+            self._ordered_ms = self.clock.monotonic_ms()
         self.holdings.order(taken, kind)
         if self._wheel.is_driven:
             self._consumer.stir()
@@ -150,15 +156,33 @@ class Taker:
 
     # At the wheel
 
-    def _drive(self, is_met: Callable[[], bool], until_ms: int) -> None:
+    def _drive(
+        self, is_met: Callable[[], bool], until_ms: int, *, settles_later: bool = False
+    ) -> None:
         def step() -> int | None:
+            nonlocal settles_later
             if self.is_closed:
                 raise ClosedError("the queue was closed")
-            self._hand_over()
+            if not settles_later:
+                self._hand_over()
+            settles_later = False
             with self._wheel.lock:
                 return None if is_met() else self._wanted()
 
-        self._consumer.drive(step, self._arrived, until_ms)
+        try:
+            self._consumer.drive(step, self._arrived, until_ms)
+        finally:
+            if self.holdings.orders:  # given during the last pass, or left for later
+                self._call_keeper()
+
+    def _drive_for_a_job(self, is_met: Callable[[], bool], until_ms: int) -> None:
+        """Fetch, and first send the acknowledgements that have waited for their time.
+
+        Younger acknowledgements go together a moment later, unless there is no job to fetch.
+        """
+        now_ms = self.clock.monotonic_ms()
+        is_young = now_ms - self._ordered_ms < SETTLE_DELAY_MS and self._prefetch.is_fast
+        self._drive(is_met, until_ms, settles_later=is_young)
 
     def _hand_over(self) -> bool:
         self.holdings.hand_over(self._consumer.acknowledge)
@@ -189,13 +213,18 @@ class Taker:
     # The duty between the workers' calls
 
     def _call_keeper(self) -> None:
-        if not self._has_keeper:
-            self._has_keeper = True
-            self._scheduler.add(self)
-        self._scheduler.notify(self, SETTLE_DELAY_MS)
+        if self.is_closed:
+            return
+        if self._keeper is None:
+            self._keeper = _Keeper(self)
+            self._scheduler.add(self._keeper)
+        self._scheduler.notify(self._keeper, SETTLE_DELAY_MS)
 
-    def run_once(self, now_ms: int) -> int | None:
-        """Send acknowledgements, and give jobs back that no worker takes. A duty calls it."""
+    def keep(self, now_ms: int) -> int | None:
+        """Send acknowledgements, and give jobs back that no worker takes.
+
+        Returns milliseconds to the next call; None if nothing is left to do.
+        """
         if self.is_closed:
             return None
         is_done = self._wheel.try_now(lambda: self._keep(now_ms))
@@ -220,14 +249,19 @@ class Taker:
         finally:
             self.is_closed = True
             self._consumer.stir()
-            self._scheduler.remove(self)
-            self._until_idle()
+            if self._keeper is not None:
+                self._scheduler.remove(self._keeper)
+            self._wheel.wait_until_free(_CLOSE_MS)
             self._consumer.close(timeout_s)
 
-    def _until_idle(self) -> None:
-        """Wait for the thread at the wheel, which finds the taker closed."""
-        self._wheel.until(lambda: True if not self._wheel.is_driven else None, _never, _CLOSE_MS)
 
+class _Keeper:
+    """The duty of a taker. It does not keep the taker alive."""
 
-def _never(_claim: object, _until_ms: int) -> None:
-    raise AssertionError("nobody drives a closed taker")
+    def __init__(self, taker: Taker) -> None:
+        self._taker = ref(taker)
+
+    def run_once(self, now_ms: int) -> int | None:
+        """Do the taker's work between the workers' calls."""
+        taker = self._taker()
+        return None if taker is None else taker.keep(now_ms)

@@ -78,6 +78,14 @@ class Wheel:
             if not self.is_driven:
                 self.wake(1)
 
+    def wait_until_free(self, timeout_ms: int) -> bool:
+        """Wait until no thread drives; return False if that took longer than `timeout_ms`."""
+
+        def drive(_is_met: object, _until_ms: int) -> None:
+            raise AssertionError("the claim was met")
+
+        return bool(self.until(lambda: not self.is_driven or None, drive, timeout_ms))
+
     def try_now(self, work: Callable[[], T]) -> T | None:
         """Do `work` at the wheel; return None at once if another thread is there."""
         with self.lock:
