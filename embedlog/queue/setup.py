@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.client.admin.new_topics import NewTopic
 from embedlog.client.admin.results import AlterOperation, ConfigResource
-from embedlog.errors import TopicAlreadyExists
+from embedlog.errors import ConfigError, InvalidConfig, TopicAlreadyExists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,19 +46,11 @@ def create_missing(
     """Create the queue unless it exists; change only the settings that are given.
 
     Raises:
+        ConfigError: the brokers cannot keep the order of keys.
         KafkaError: the cluster refuses a topic or a setting.
     """
     known = set(admin.list_topics())
-    wanted = [NewTopic(name, partitions, configs=_FOREVER) for name in names.levels]
-    wanted.append(NewTopic(names.delayed, 1, configs=_DELAYED))
-    wanted.append(NewTopic(names.dead, 1, configs=_DEAD))
-    wanted.append(NewTopic(names.replies, 1, configs=_REPLIES))
-    missing = [topic for topic in wanted if topic.name not in known]
-    if missing:
-        made = admin.create_topics(missing)
-        for failure in made.failures.values():
-            if not isinstance(failure, TopicAlreadyExists):  # another process was faster
-                raise failure
+    # The settings come first: a process that dies in between leaves no queue without them.
     settings: dict[str, Any] = {}
     if names.dead not in known:
         settings = {**_GROUP, "errors.deadletterqueue.topic.name": names.dead}
@@ -67,5 +59,26 @@ def create_missing(
     if is_ordered:
         settings[_KEY_ORDER] = "true"
     if settings:
-        changes = {name: (AlterOperation.SET, value) for name, value in settings.items()}
-        admin.incremental_alter_configs({ConfigResource("group", names.name): changes}).check()
+        _configure(admin, names.name, settings)
+    wanted = [NewTopic(name, partitions, configs=_FOREVER) for name in names.levels]
+    wanted.append(NewTopic(names.delayed, 1, configs=_DELAYED))
+    wanted.append(NewTopic(names.replies, 1, configs=_REPLIES))
+    wanted.append(NewTopic(names.dead, 1, configs=_DEAD))
+    missing = [topic for topic in wanted if topic.name not in known]
+    if missing:
+        made = admin.create_topics(missing)
+        for failure in made.failures.values():
+            if not isinstance(failure, TopicAlreadyExists):  # another process was faster
+                raise failure
+
+
+def _configure(admin: Admin, group: str, settings: dict[str, Any]) -> None:
+    changes = {name: (AlterOperation.SET, value) for name, value in settings.items()}
+    try:
+        admin.incremental_alter_configs({ConfigResource("group", group): changes}).check()
+    except InvalidConfig as error:
+        if _KEY_ORDER in settings and _KEY_ORDER in str(error):
+            raise ConfigError(
+                f"queue({group!r}, ordered=True): only brokers of embedlog keep the order of keys"
+            ) from None
+        raise

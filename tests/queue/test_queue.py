@@ -10,7 +10,7 @@ import pytest
 
 import embedlog
 from embedlog import ConfigError, IllegalState, Job, Queue
-from embedlog.errors import ClosedError, InvalidRecordState, MessageTooLarge
+from embedlog.errors import ClosedError, InvalidRecordState, InvalidRequest, MessageTooLarge
 from embedlog.testing import Kafka
 
 
@@ -182,6 +182,18 @@ def test_a_queue_is_named_as_a_topic(cluster: embedlog.Cluster, name: object) ->
     with pytest.raises(ConfigError, match="queue"):
         cluster.queue(name)  # type: ignore[arg-type]
     assert cluster.topics == []
+
+
+def test_a_queue_that_could_not_be_made_is_made_the_next_time() -> None:
+    with Kafka() as kafka:
+        with (
+            kafka.fault("IncrementalAlterConfigs", error="INVALID_REQUEST"),
+            pytest.raises(InvalidRequest),
+        ):
+            kafka.cluster.queue("jobs")
+        with kafka.cluster.queue("jobs") as queue:
+            queue.put(b"before the first worker")
+            assert taken(queue).value == b"before the first worker"
 
 
 def test_a_job_that_is_too_large_is_refused(queue: Queue) -> None:
