@@ -220,7 +220,7 @@ INNER_FLOORS = {
         "puts taking",
         "dead delays",
         "put_options replies",
-        "backoff cron job_record reading setup",
+        "arguments backoff cron job_record reading setup",
         "names values",
     ),
     "embedlog.sharing": (

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from socket import socket
     from types import FrameType
-    from typing import Any, Self
+    from typing import Any, Self, Unpack
 
     from _typeshed import StrPath
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from embedlog.cluster.interception import Interceptor
     from embedlog.cluster.several import Several
     from embedlog.cluster.several_transport import SeveralTransport
+    from embedlog.queue.arguments import QueueArguments
     from embedlog.queue.queue import Queue
     from embedlog.runtime import Runtime
     from embedlog.runtime.background import BackgroundThread
@@ -342,7 +343,7 @@ class Cluster:
 
         return Admin(self, **settings)
 
-    def queue(self, name: str, **options: Any) -> Queue:
+    def queue(self, name: str, **options: Unpack[QueueArguments]) -> Queue:
         """Return the queue of this name, with the options of `embedlog.Queue`."""
         from embedlog.queue.queue import Queue
 

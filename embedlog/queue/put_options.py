@@ -10,13 +10,24 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from embedlog.client.producer.transaction import Transaction
 
 DELAY_MAX_S = 10 * 366 * 86_400
+MANY = ("key", "priority", "headers")
+"""The options of `put_many`."""
+ONE = (*MANY, "delay", "at", "cron", "id", "dedupe", "window", "reply", "transaction")
+"""The options of `put`."""
 _OWN = "job."
+
+
+def check_names(call: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise TypeError if a call has no option of a given name."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{call} has no option {name!r}; its options: {', '.join(known)}")
 
 
 class PutOptions:

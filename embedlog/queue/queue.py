@@ -17,7 +17,7 @@ from embedlog.errors import ClosedError, IllegalState
 from embedlog.queue.chores import Chores
 from embedlog.queue.job import Job
 from embedlog.queue.names import QueueNames
-from embedlog.queue.put_options import PutOptions
+from embedlog.queue.put_options import MANY, ONE, PutOptions, check_names
 from embedlog.queue.puts import Puts
 from embedlog.queue.settling import Settling
 from embedlog.queue.setup import create_missing
@@ -29,10 +29,11 @@ from embedlog.user_warnings import user_line, warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, Unpack
 
     from embedlog.client.connect import Target
+    from embedlog.queue.arguments import PutArguments, PutManyArguments
     from embedlog.queue.backoff import Backoff
     from embedlog.queue.dead import DeadJobs
     from embedlog.queue.delays.mover import Mover
@@ -112,7 +113,7 @@ class Queue:
 
     # Putting
 
-    def put(self, value: Any, **options: Any) -> str:
+    def put(self, value: Any, **options: Unpack[PutArguments]) -> str:
         """Append a job; return its id once the job is durable.
 
         Options:
@@ -133,22 +134,23 @@ class Queue:
             ClosedError: the queue or its cluster was closed.
         """
         self._check_open("put")
-        given = self._options(options)
+        given = self._options("put", options, ONE) if options else _PLAIN
         if given.wants_reply and self._replies is None:
             self._follow_replies()
         return self._puts.put(value, given)
 
-    def put_many(self, values: Iterable[Any], **options: Any) -> list[str]:
+    def put_many(self, values: Iterable[Any], **options: Unpack[PutManyArguments]) -> list[str]:
         """Append jobs together; return their ids once all are durable.
 
         Options are `key`, `priority` and `headers` of `put`, for all jobs. The jobs become durable
         together if they fit into one request; after an error some of them may exist.
         """
         self._check_open("put_many")
-        return self._puts.put_many(values, self._options(options))
+        return self._puts.put_many(values, self._options("put_many", options, MANY))
 
-    def _options(self, options: dict[str, Any]) -> PutOptions:
-        return PutOptions(**options, priorities=len(self._names.levels)) if options else _PLAIN
+    def _options(self, call: str, given: Mapping[str, Any], known: Sequence[str]) -> PutOptions:
+        check_names(call, given, known)
+        return PutOptions(**given, priorities=len(self._names.levels))
 
     def cancel(self, id: str) -> None:
         """Remove the delayed job, or the cron job, with this id; without effect if there is none.

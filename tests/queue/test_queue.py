@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,9 +218,17 @@ def test_a_job_that_is_too_large_is_refused(queue: Queue) -> None:
         {"unknown": 1},
     ],
 )
-def test_wrong_options_are_refused(queue: Queue, options: dict[str, object]) -> None:
+def test_wrong_options_are_refused(queue: Queue, options: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
         queue.put(b"work", **options)
+    assert is_empty(queue)
+
+
+def test_an_unknown_option_is_named(queue: Queue) -> None:
+    with pytest.raises(TypeError, match="^put has no option 'dely'; its options: key, priority"):
+        queue.put(b"work", dely=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="^put_many has no option 'delay'; its options: key, p"):
+        queue.put_many([b"work"], delay=1)  # type: ignore[call-arg]
     assert is_empty(queue)
 
 

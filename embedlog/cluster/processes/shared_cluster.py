@@ -24,7 +24,7 @@ from embedlog.storage.directory.data_path import data_directory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Self
+    from typing import Any, Self, Unpack
 
     from _typeshed import StrPath
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.client.settings import Settings
     from embedlog.client.share.consumer import ShareConsumer
     from embedlog.cluster.cluster import Cluster
+    from embedlog.queue.arguments import QueueArguments
     from embedlog.queue.queue import Queue
     from embedlog.transport import Transport
 
@@ -105,7 +106,7 @@ class SharedCluster:
 
         return ShareConsumer(self, **settings)
 
-    def queue(self, name: str, **options: Any) -> Queue:
+    def queue(self, name: str, **options: Unpack[QueueArguments]) -> Queue:
         """Return the queue of this name, with the options of `embedlog.Queue`."""
         from embedlog.queue.queue import Queue
 
