@@ -5,6 +5,10 @@ from __future__ import annotations
 from embedlog import topic_names
 from embedlog.errors import ConfigError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 _SUFFIXES = ("delayed", "dead", "replies")
 _SUFFIX_LENGTH_MAX = 8
 
@@ -45,6 +49,8 @@ class QueueNames:
             problem = f"'{name}' is longer than {topic_names.LENGTH_MAX - _SUFFIX_LENGTH_MAX}"
         if problem is None and name.startswith("__"):
             problem = f"'{name}' begins with '__', as Kafka's internal topics do"
+        if problem is None and name.endswith(tuple(f".{suffix}" for suffix in _SUFFIXES)):
+            problem = f"'{name}' is a topic of the queue '{name.rpartition('.')[0]}'"
         if problem is not None:
             raise ConfigError(f"queue({name!r}): a queue's name is a topic's name: {problem}")
         self.name = name
@@ -53,6 +59,19 @@ class QueueNames:
         self.levels = (*higher, name)
         """The topics of ready jobs, the highest priority first."""
         self.delayed, self.dead, self.replies = (f"{name}.{suffix}" for suffix in _SUFFIXES)
+
+    @classmethod
+    def present(cls, name: object, topics: Container[str], *, priorities: int) -> QueueNames:
+        """Return the names of a queue with at least the priorities that its topics have.
+
+        >>> QueueNames.present("jobs", {"jobs", "jobs.p1", "jobs.dead"}, priorities=1).levels
+        ('jobs.p1', 'jobs')
+        """
+        count = 1
+        # The topic with a dead topic of its own is another queue.
+        while f"{name}.p{count}" in topics and f"{name}.p{count}.dead" not in topics:
+            count += 1
+        return cls(name, priorities=max(count, priorities))
 
     def level(self, priority: int) -> str:
         """Return the topic of a priority; 0 is the lowest."""

@@ -75,7 +75,7 @@ class Queue:
         """See `Cluster.queue`."""
         call = "queue"
         count = arguments.number(priorities, call, "priorities", "a number of priorities", lowest=1)
-        self._names = QueueNames(name, priorities=count)
+        QueueNames(name)  # the name is checked first
         retries = arguments.number(retries, call, "retries", "a number of retries", lowest=0)
         partitions = arguments.partition_count(partitions, call, "partitions")
         prefetch = arguments.number(prefetch, call, "prefetch", "a number of jobs", lowest=1)
@@ -85,9 +85,12 @@ class Queue:
         self._target = target
         self._runtime: Runtime = getattr(target, "runtime", None) or real_runtime()
         self._admin = admin = Admin(target, client_id=f"queue-{name}")
+        known = set(admin.list_topics())
+        self._names = QueueNames.present(name, known, priorities=count)
         create_missing(
             admin,
             self._names,
+            known,
             partitions=partitions,
             lock_ms=None if lock_s is None else int(lock_s * 1000),
             is_ordered=ordered,

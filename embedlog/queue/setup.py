@@ -8,6 +8,7 @@ from embedlog.errors import ConfigError, InvalidConfig, TopicAlreadyExists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
     from typing import Any
 
     from embedlog.client.admin.admin import Admin
@@ -38,6 +39,7 @@ _GROUP = {
 def create_missing(
     admin: Admin,
     names: QueueNames,
+    known: Container[str],
     *,
     partitions: int,
     lock_ms: int | None,
@@ -45,11 +47,12 @@ def create_missing(
 ) -> None:
     """Create the queue unless it exists; change only the settings that are given.
 
+    `known` are the present topics.
+
     Raises:
         ConfigError: the brokers cannot keep the order of keys.
         KafkaError: the cluster refuses a topic or a setting.
     """
-    known = set(admin.list_topics())
     # The settings come first: a process that dies in between leaves no queue without them.
     settings: dict[str, Any] = {}
     if names.dead not in known:

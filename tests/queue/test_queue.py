@@ -178,7 +178,23 @@ def test_higher_priorities_come_first(cluster: embedlog.Cluster) -> None:
             queue.put(b"x", priority=3)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "__jobs", "x" * 245, 7, None])
+def test_a_queue_that_exists_keeps_its_priorities(cluster: embedlog.Cluster) -> None:
+    with cluster.queue("jobs", priorities=3) as queue:
+        queue.put(b"urgent", priority=2)
+    with cluster.queue("jobs") as queue:
+        assert queue.stats().ready == 1
+        assert taken(queue).priority == 2
+        queue.put(b"middle", priority=1)
+    with cluster.queue("jobs", priorities=4) as queue:
+        queue.put(b"highest", priority=3)
+        assert taken(queue).value == b"highest"
+    with cluster.queue("jobs.p4") as queue:
+        queue.put(b"of another queue")
+    with cluster.queue("jobs") as queue, pytest.raises(ConfigError, match="priorities 0 to 3"):
+        queue.put(b"x", priority=4)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "__jobs", "jobs.dead", "x" * 245, 7, None])
 def test_a_queue_is_named_as_a_topic(cluster: embedlog.Cluster, name: object) -> None:
     with pytest.raises(ConfigError, match="queue"):
         cluster.queue(name)  # type: ignore[arg-type]
