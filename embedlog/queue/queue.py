@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from embedlog.queue.backoff import Backoff
     from embedlog.queue.dead import DeadJobs
     from embedlog.queue.delays.mover import Mover
+    from embedlog.queue.job_record import JobRecord
     from embedlog.queue.replies import Replies
     from embedlog.queue.stats import QueueStats
     from embedlog.queue.values import Serializer
@@ -208,6 +209,18 @@ class Queue:
 
         return DeadJobs(self._target, self._names, self._values, self._admin)
 
+    def peek(self, count: int = 10) -> list[JobRecord]:
+        """Return the next jobs, and lock none: up to `count`, the highest priority first.
+
+        Jobs that a worker has are among them.
+        """
+        self._check_open("peek")
+        limit = arguments.number(count, "peek", "count", "a number of jobs", lowest=1)
+        from embedlog.queue.peek import next_jobs
+
+        self._takers.flush(None)
+        return next_jobs(self._target, self._admin, self._names, self._values, limit)
+
     def stats(self) -> QueueStats:
         """Return the numbers of the queue: ready, locked, delayed and dead jobs, and more.
 
@@ -221,7 +234,7 @@ class Queue:
         locked = stats.locked_count(self._target, self.name)
         if locked is None:
             locked = self._takers.held_count
-        oldest_ms = stats.oldest_ms(self._target, starts) if count else None
+        oldest_ms = stats.oldest_ms(self._target, self._admin, self.name, starts) if count else None
         now_ms = self._runtime.clock.wall_ms()
         delayed = None if self._mover is None else self._mover.delayed_count
         if delayed is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from embedlog.errors import TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.consumer.record import ConsumerRecord
@@ -33,3 +35,21 @@ def read_to_end(
         if empty > _EMPTY_MAX:
             left = ", ".join(map(str, ends))
             raise TimedOut(f"no record of {left} came within {_EMPTY_MAX * _SLICE_MS} ms")
+
+
+def undone_records(
+    consumer: Consumer, key: tuple[str, int], start: int, done: Sequence[tuple[int, int]]
+) -> Iterator[ConsumerRecord]:
+    """Yield the records of a partition from `start` on that are not in the `done` ranges.
+
+    Each range is (first, last); they are in order.
+    """
+    for first, last in done:
+        if first <= start <= last:
+            start = last + 1
+    consumer.assign([key])
+    consumer.seek(key, start)
+    for record in read_to_end(consumer, [key]):
+        index = bisect_right(done, record.offset, key=lambda each: each[0]) - 1
+        if index < 0 or done[index][1] < record.offset:
+            yield record

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from embedlog.client.admin.results import OffsetSpec
+from embedlog.client.admin.share_state import done_ranges
 from embedlog.client.consumer.consumer import Consumer
 from embedlog.common import TopicPartition, Value
 from embedlog.errors import ClosedError
-from embedlog.queue.reading import read_to_end
+from embedlog.queue.reading import read_to_end, undone_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,14 +100,16 @@ def locked_count(target: Target, group: str) -> int | None:
     return total
 
 
-def oldest_ms(target: Target, starts: Offsets) -> int | None:
-    """Return the timestamp of the oldest record from the given offsets on; None without records."""
+def oldest_ms(target: Target, admin: Admin, group: str, starts: Offsets) -> int | None:
+    """Return the timestamp of the oldest job that is not done; None without jobs.
+
+    `starts` are the group's first offsets.
+    """
     found: list[int] = []
+    done = done_ranges(admin, group)
     with Consumer(target, isolation_level="read_committed") as consumer:
         for key, start in starts.items():
-            consumer.assign([key])
-            consumer.seek(key, start)
-            record = next(read_to_end(consumer, [key]), None)
+            record = next(undone_records(consumer, key, start, done.get(key, ())), None)
             if record is not None:
                 found.append(record.timestamp)
     return min(found, default=None)

@@ -151,6 +151,35 @@ def test_wait_returns_when_the_acknowledgement_is_stored(queue: Queue) -> None:
     assert is_empty(queue)
 
 
+def test_peek_shows_the_next_jobs_and_locks_none(cluster: embedlog.Cluster) -> None:
+    with cluster.queue("jobs", priorities=2) as queue:
+        assert queue.peek() == []
+        made = [queue.put({"number": number}, key="k") for number in range(20)]
+        urgent = queue.put(b"urgent", priority=1)
+        jobs = queue.peek(3)
+        assert [job.id for job in jobs] == [urgent, *made[:2]]
+        assert (jobs[1].value, jobs[1].key, jobs[1].failures) == ({"number": 0}, b"k", 0)
+        taken(queue).ack(wait=True)
+        first, second, third = [taken(queue) for _ in range(3)]
+        second.ack(wait=True)  # before the first one is done
+        assert [job.id for job in queue.peek()] == [first.id, third.id, *made[3:11]]
+        third.ack(wait=True)
+        first.ack(wait=True)
+        assert [job.id for job in queue.peek(100)] == made[3:]
+        with pytest.raises(ValueError, match="count"):
+            queue.peek(0)
+
+
+def test_done_jobs_are_not_the_oldest() -> None:
+    with Kafka(clock="manual") as kafka, kafka.cluster.queue("jobs") as queue:
+        queue.put(b"early")
+        kafka.clock.jump(seconds=3600)
+        queue.put(b"late")
+        assert 3600 <= (queue.stats().oldest_s or 0) < 3660
+        taken(queue).ack(wait=True)
+        assert 0 <= (queue.stats().oldest_s or 0) < 60
+
+
 def test_stats_count_the_jobs(queue: Queue) -> None:
     queue.put_many([b"1", b"2", b"3"])
     jobs = [taken(queue), taken(queue)]
