@@ -20,7 +20,7 @@ from embedlog.queue.names import QueueNames
 from embedlog.queue.put_options import MANY, ONE, PutOptions, check_names
 from embedlog.queue.puts import Puts
 from embedlog.queue.settling import Settling
-from embedlog.queue.setup import create_missing
+from embedlog.queue.setup import create_missing, keeps_order
 from embedlog.queue.taking.takers import Takers
 from embedlog.queue.values import Values
 from embedlog.runtime import real_runtime
@@ -86,21 +86,26 @@ class Queue:
         self._target = target
         self._runtime: Runtime = getattr(target, "runtime", None) or real_runtime()
         self._admin = admin = Admin(target, client_id=f"queue-{name}")
-        known = set(admin.list_topics())
-        self._names = QueueNames.present(name, known, priorities=count)
-        create_missing(
-            admin,
-            self._names,
-            known,
-            partitions=partitions,
-            lock_ms=None if lock_s is None else int(lock_s * 1000),
-            is_ordered=ordered,
-        )
+        try:
+            known = set(admin.list_topics())
+            self._names = QueueNames.present(name, known, priorities=count)
+            create_missing(
+                admin,
+                self._names,
+                known,
+                partitions=partitions,
+                lock_ms=None if lock_s is None else int(lock_s * 1000),
+                is_ordered=ordered,
+            )
+            is_ordered = ordered or keeps_order(admin, name)
+        except BaseException:
+            admin.close()
+            raise
         self._values = values = Values(serializer)
         self._puts = Puts(target, self._names, values, self._runtime, self._start_mover)
         self._takers = Takers(target, self._names, prefetch_max=prefetch)
         self._settling = Settling(
-            self._names, values, self._puts, self._takers, retries=retries, is_ordered=ordered
+            self._names, values, self._puts, self._takers, retries=retries, is_ordered=is_ordered
         )
         self._making = ranked_lock(Rank.QUEUE_PARTS)
         self._mover: Mover | None = None

@@ -85,3 +85,11 @@ def _configure(admin: Admin, group: str, settings: dict[str, Any]) -> None:
                 f"queue({group!r}, ordered=True): only brokers of embedlog keep the order of keys"
             ) from None
         raise
+
+
+def keeps_order(admin: Admin, group: str) -> bool:
+    """Return whether the queue keeps the order of keys, as a process has once asked for it."""
+    resource = ConfigResource("group", group)
+    found = admin.describe_configs([resource], names=[_KEY_ORDER]).values.get(resource, {})
+    entry = found.get(_KEY_ORDER)
+    return entry is not None and entry.value == "true"

@@ -344,3 +344,21 @@ def test_results_come_back(queue: Queue) -> None:
         queue.result(second, timeout=10)
     with pytest.raises(embedlog.TimedOut, match="has no result"):
         queue.result("unknown", timeout=0)
+
+
+def test_a_queue_keeps_the_order_that_another_process_asked_for(cluster: embedlog.Cluster) -> None:
+    cluster.queue("jobs", ordered=True).close()
+    with cluster.queue("jobs") as queue:
+        queue.put_many([b"1", b"2"], key="k")
+        queue.put(b"other", key="other")
+        first = taken(queue)
+        with taken(queue) as other:
+            assert other.value == b"other"
+        assert is_empty(queue)
+        with pytest.raises(IllegalState, match="would overtake this one"):
+            first.release(delay=1)
+        first.fail("again")
+        again = taken(queue)
+        assert (again.value, again.deliveries) == (b"1", 2)
+        again.ack()
+        assert taken(queue).value == b"2"
