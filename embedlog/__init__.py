@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     from embedlog.queue.backoff import exponential as exponential
     from embedlog.queue.dead import DeadJob as DeadJob, DeadJobs as DeadJobs
     from embedlog.queue.job import Job as Job
+    from embedlog.queue.job_record import JobRecord as JobRecord
     from embedlog.queue.queue import Queue as Queue
     from embedlog.queue.replies import JobFailed as JobFailed
     from embedlog.queue.stats import QueueStats as QueueStats
@@ -194,6 +195,7 @@ _PUBLIC = {
     "queue.backoff": "exponential",
     "queue.dead": "DeadJob DeadJobs",
     "queue.job": "Job",
+    "queue.job_record": "JobRecord",
     "queue.queue": "Queue",
     "queue.replies": "JobFailed",
     "queue.stats": "QueueStats",

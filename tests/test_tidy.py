@@ -59,6 +59,7 @@ LARGE_CLASSES = {
     "Proxy": "the calls of a test on a cluster that is not its own",
     "RemoteKafka": "the calls of `Kafka`, for type checkers alone",
     "ShareConsumer": "Kafka's calls; `aio` has the same",
+    "Queue": "the calls of a queue's users",
     "SharedCluster": "the calls of `Cluster` that any of several processes can make",
     "SimulatedKafka": "a `Kafka`",
     "Topic": "the calls of a test that reads a topic or writes to it",
