@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Isolation, Peers
+    from embedlog.broker.streams_topics import StreamsTopics
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
@@ -205,6 +206,12 @@ class Broker:
         return self.image.feature_level(features.SHARE) > 0
 
     @property
+    def serves_streams_groups(self) -> bool:
+        """Whether groups of streams applications are on (KIP-1071), by feature and setting."""
+        is_on = self.image.feature_level(features.STREAMS) > 0
+        return is_on and "streams" in self.config.group_coordinator_rebalance_protocols
+
+    @property
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made for the first fetch."""
         made = self._on_demand.fetch_sessions
@@ -257,6 +264,12 @@ class Broker:
             made = self._on_demand.make_sharing(self.share_state, ask)
             self.parked.when_closed = made.connection_closed
         return made
+
+    @property
+    def streams_topics(self) -> StreamsTopics:
+        """The creation of the internal topics of streams applications."""
+        made = self._on_demand.streams_topics
+        return self._on_demand.make_streams_topics() if made is None else made
 
     def create_later(self, names: list[str], create: Callable[[list[str]], None]) -> None:
         """Call `create` with these names soon: see `AutomaticTopics`."""

@@ -22,6 +22,7 @@ ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 GROUP: Final = "group.version"
 METADATA: Final = "metadata.version"
 SHARE: Final = "share.version"
+STREAMS: Final = "streams.version"
 TRANSACTION: Final = "transaction.version"
 
 SUPPORTED: dict[str, tuple[int, int]] = {
@@ -30,16 +31,17 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     METADATA: (7, 33),
     TRANSACTION: (0, 2),
     SHARE: (0, 2),
+    STREAMS: (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-"""Name -> (lowest, highest level), as in Kafka 4.4. Kafka also has streams.version, whose
-groups are not served here."""
+"""Name -> (lowest, highest level), as in Kafka 4.4."""
 
 FIRST_LEVELS: dict[str, int] = {
     GROUP: 1,
     METADATA: 33,
     TRANSACTION: 2,
     SHARE: 2,
+    STREAMS: 1,
     ELIGIBLE_LEADER_REPLICAS: 1,
 }
 """The levels of a log without feature records. Never change a level here: write feature records

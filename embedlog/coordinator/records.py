@@ -39,6 +39,12 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
     14: ("share_group_metadata", "ShareGroupCurrentMemberAssignment"),
     15: ("share_group_metadata", "ShareGroupStatePartitionMetadata"),
     16: ("consumer_group_metadata", "ConsumerGroupRegularExpression"),
+    17: ("streams_group_metadata", "StreamsGroupMetadata"),
+    19: ("streams_group_metadata", "StreamsGroupMemberMetadata"),
+    20: ("streams_group_metadata", "StreamsGroupTargetAssignmentMetadata"),
+    21: ("streams_group_metadata", "StreamsGroupTargetAssignmentMember"),
+    22: ("streams_group_metadata", "StreamsGroupCurrentMemberAssignment"),
+    23: ("streams_group_metadata", "StreamsGroupTopology"),
 }
 """Record type of `__consumer_offsets` -> (module in `wire.schemas`, name of its two classes without
 the endings Key and Value)."""

@@ -28,8 +28,7 @@ def listed(
     """
     found = []
     for group in groups.values():
-        state = group.state_name()
-        if states and state.lower() not in states:
+        if states and group.state_filter() not in states:
             continue
         if types and group.GROUP_TYPE not in types:
             continue
@@ -37,7 +36,7 @@ def listed(
             ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type,
-                group_state=state,
+                group_state=group.state_name(),
                 group_type=group.GROUP_TYPE,
             )
         )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.shard_context import ShardContext
 
 
-def may_assign(group: ModernGroup[Any], context: ShardContext, setting: str) -> bool:
+def may_assign(group: ModernGroup[Any, Any], context: ShardContext, setting: str) -> bool:
     """Return whether the group's next assignment may be made; `setting` names the interval."""
     interval_ms = context.group_config(group.group_id, setting)
     assert isinstance(interval_ms, int), interval_ms

@@ -3,6 +3,7 @@
     classic/     ClassicGroup   members elect a leader, which assigns (JoinGroup, SyncGroup)
     consumer/    ConsumerGroup  the coordinator assigns (KIP-848)
     share/       ShareGroup     the coordinator assigns, members share partitions (KIP-932)
+    streams/     StreamsGroup   the coordinator assigns the tasks of an application (KIP-1071)
 
 The code for offsets asks a group whether a commit is allowed, whether the group may be deleted, and
 which stored offsets are in use. Listing and describing ask for names. No method changes a group,
@@ -48,7 +49,7 @@ class Group(ABC):
     """One group. Requires for every method: the lock of the shard that holds it."""
 
     GROUP_TYPE: str
-    """The type in ListGroups: "classic", "consumer" or "share"."""
+    """The type in ListGroups: "classic", "consumer", "share" or "streams"."""
 
     expires = True
     """Whether the group is deleted once it has neither members nor offsets."""
@@ -64,6 +65,10 @@ class Group(ABC):
     @abstractmethod
     def state_name(self) -> str:
         """Return the state as ListGroups and DescribeGroups spell it: "Stable", "Empty", ..."""
+
+    def state_filter(self) -> str:
+        """Return the state as a filter of ListGroups spells it, in lower case."""
+        return self.state_name().lower()
 
     @abstractmethod
     def is_empty(self) -> bool:

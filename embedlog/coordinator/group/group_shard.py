@@ -3,11 +3,12 @@
     classic    groups whose members elect a leader        record type 2
     consumer   groups that the coordinator assigns        record types 3-8 and 16
     share      groups whose members share partitions      record types 10-15
+    streams    groups of tasks of an application          record types 17-23
     offsets    committed offsets of groups of any kind    record types 0 and 1
 
 All parts share one dictionary of groups. The group's type selects the part for a request, the
-record type the part for a record. The parts for consumer and share groups are made with the first
-such group.
+record type the part for a record. The parts for consumer, share and streams groups are made with
+the first such group.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
     from embedlog.coordinator.group.share.share_groups import ShareGroups
+    from embedlog.coordinator.group.streams.streams_groups import StreamsGroups
+    from embedlog.coordinator.group.streams.streams_heartbeats import Answer as StreamsAnswer
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.coordinator.share.state_client import ShareStateClient
     from embedlog.errors import KafkaError
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
         ShareGroupHeartbeatRequest,
         ShareGroupHeartbeatResponse,
     )
+    from wire.schemas.streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _OFFSETS = (0, 1)
@@ -60,6 +64,7 @@ _CLASSIC_GROUP = 2
 _CONSUMER = "consumer"
 _SHARE = "share"
 _SHARE_RECORDS = range(10, 16)
+_STREAMS_RECORDS = range(17, 24)
 _EXPIRY = "offset expiry"
 _MINUTE_MS = 60_000
 
@@ -84,6 +89,7 @@ class GroupShard:
         self.classic = ClassicGroups(context, self.groups)
         self._consumer: ConsumerGroups | None = None
         self._share: ShareGroups | None = None
+        self._streams: StreamsGroups | None = None
         self.offsets = OffsetStore()
 
     @property
@@ -103,6 +109,20 @@ class GroupShard:
 
             self._share = ShareGroups(self.context, self.groups, self._share_state)
         return self._share
+
+    @property
+    def streams(self) -> StreamsGroups:
+        """The part for streams groups."""
+        if self._streams is None:
+            from embedlog.coordinator.group.streams.streams_groups import StreamsGroups
+
+            self._streams = StreamsGroups(self.context, self.groups)
+        return self._streams
+
+    def _modern_parts(self) -> list[ConsumerGroups | ShareGroups | StreamsGroups]:
+        """Return the parts that exist, except for the classic groups."""
+        parts = (self._consumer, self._share, self._streams)
+        return [part for part in parts if part is not None]
 
     # Members
 
@@ -153,6 +173,13 @@ class GroupShard:
             self._check_room(request.group_id)
         return self.share.heartbeats.heartbeat(client, request)
 
+    def streams_heartbeat(
+        self, client: ClientIdentity, request: StreamsGroupHeartbeatRequest, version: int
+    ) -> Result[StreamsAnswer]:
+        if request.member_epoch == 0:
+            self._check_room(request.group_id)
+        return self.streams.heartbeats.heartbeat(client, request, version)
+
     def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> int | None:
         """Restart the time limits of the chosen members; return the shortest of their sessions.
 
@@ -165,10 +192,8 @@ class GroupShard:
                     if is_alive(group_id, member.member_id, member.session_timeout_ms):
                         kept.append(member.session_timeout_ms)
                         member.keep_alive()
-        if self._consumer is not None:
-            kept += self._consumer.keep_alive(is_alive)
-        if self._share is not None:
-            kept += self._share.keep_alive(is_alive)
+        for part in self._modern_parts():
+            kept += part.keep_alive(is_alive)
         return min(kept, default=None)
 
     def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
@@ -183,10 +208,8 @@ class GroupShard:
                     if member.session is not None and is_chosen(group_id, member.member_id):
                         count += 1
                         member.session.expire()
-        if self._consumer is not None:
-            count += self._consumer.expire_sessions(is_chosen)
-        if self._share is not None:
-            count += self._share.expire_sessions(is_chosen)
+        for part in self._modern_parts():
+            count += part.expire_sessions(is_chosen)
         return count
 
     def _check_room(self, group_id: str) -> None:
@@ -300,6 +323,8 @@ class GroupShard:
             self.classic.replay_metadata(record.key, record.value)
         elif record_type in _SHARE_RECORDS:
             self.share.replay(record.key, record.value)
+        elif record_type in _STREAMS_RECORDS:
+            self.streams.replay(record.key, record.value)
         else:
             self.consumer.replay(record.key, record.value)
 
@@ -311,17 +336,13 @@ class GroupShard:
             _EXPIRY, self.context.config.offsets_retention_check_interval_ms, self.expire
         )
         self.classic.loaded()
-        if self._consumer is not None:
-            self._consumer.loaded()
-        if self._share is not None:
-            self._share.loaded()
+        for part in self._modern_parts():
+            part.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
         yield from self.classic.opened()
-        if self._consumer is not None:
-            yield from self._consumer.opened()
-        if self._share is not None:
-            yield from self._share.opened()
+        for part in self._modern_parts():
+            yield from part.opened()
 
     def unloaded(self, error: KafkaError) -> None:
         self.classic.unloaded(error)

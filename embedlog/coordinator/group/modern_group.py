@@ -2,6 +2,7 @@
 
     consumer/    ConsumerGroup   each partition has one member (KIP-848)
     share/       ShareGroup      members share partitions (KIP-932)
+    streams/     StreamsGroup    each task of an application has one member (KIP-1071)
 
 group epoch     rises with every change that may change the assignment
 target epoch    the group epoch of the target assignment
@@ -19,18 +20,20 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from embedlog.controller.metadata import MetadataImage
-    from embedlog.coordinator.group.assignors.spec import Partitions
 
     M = TypeVar("M")
+    A = TypeVar("A")
 else:
-    M = None
+    M = A = None
 
 FIRST_EPOCH = 1
 """Group and target epoch of a new group."""
 
 
-class ModernGroup(Group, Generic[M]):
-    """One group. Only replay changes it, except for the attributes that are not stored."""
+class ModernGroup(Group, Generic[M, A]):
+    """One group of members `M` with target assignments `A`. Only replay changes it, except for the
+    attributes that are not stored.
+    """
 
     counted_from: tuple[int, int] | None = None
     """(target epoch, monotonic time of its assignment) if an update had to wait for the next. Not
@@ -44,8 +47,8 @@ class ModernGroup(Group, Generic[M]):
         self.target_made_ms = 0
         """Wall time of the last assignment; 0 if the next one may come at once."""
         self.members: dict[str, M] = {}
-        self.target: dict[str, Partitions] = {}
-        """Member id -> its target partitions."""
+        self.target: dict[str, A] = {}
+        """Member id -> its target partitions or tasks."""
         self.metadata_seen: MetadataImage | None = None
         """The metadata that `metadata_hash` stands for. Not stored."""
 

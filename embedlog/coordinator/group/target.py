@@ -29,7 +29,7 @@ class TargetAssignment(Value):
 
 
 def changed_targets(
-    group: ModernGroup[Any], found: Mapping[str, Partitions], record: MakeRecord
+    group: ModernGroup[Any, Partitions], found: Mapping[str, Partitions], record: MakeRecord
 ) -> list[CoordinatorRecord]:
     """Return a record for each member whose target is not its present one."""
     return [

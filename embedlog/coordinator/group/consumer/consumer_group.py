@@ -39,7 +39,7 @@ _FIRST_COMMIT_VERSION = 9
 _NO_TARGET: Partitions = {}
 
 
-class ConsumerGroup(ModernGroup["ConsumerMember"]):
+class ConsumerGroup(ModernGroup["ConsumerMember", "Partitions"]):
     """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "consumer"

@@ -29,7 +29,7 @@ EMPTY = "Empty"
 STABLE = "Stable"
 
 
-class ShareGroup(ModernGroup["ShareMember"]):
+class ShareGroup(ModernGroup["ShareMember", "Partitions"]):
     """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "share"
