@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ JARS = {
     "streams": [
         ("org.apache.kafka", "kafka-streams", TOOLS_VERSION),
         ("org.eclipse.jdt", "ecj", "3.33.0"),
+    ],
+    # Kafka Streams and the command-line tools for its groups, in the version of the broker.
+    "applications": [
+        ("org.apache.kafka", "kafka-streams", BROKER_VERSION),
+        ("org.apache.kafka", "kafka-tools", BROKER_VERSION),
+        ("org.slf4j", "slf4j-nop", "1.7.36"),
     ],
 }
 ALONE = frozenset(("spark-kafka", "streams"))
@@ -129,10 +136,13 @@ def need_franz_go(folder: str) -> str:
     return str(program)
 
 
-def compiled_java(source: Path, into: Path) -> str:
-    """Compile `source` into a folder, and return the class path to run its class with."""
-    jars = [*jar_files("tools"), *jar_files("streams")]
-    (compiler,) = (path for path in jars if Path(path).name.startswith("ecj"))
+def compiled_java(source: Path, into: Path, kinds: Sequence[str] = ("tools", "streams")) -> str:
+    """Compile `source` into a folder, and return the class path to run its class with.
+
+    `kinds` has the jars that it needs.
+    """
+    jars = [path for kind in kinds for path in jar_files(kind)]
+    (compiler,) = (path for path in jar_files("streams") if Path(path).name.startswith("ecj"))
     command = ["java", "-jar", compiler, "-17", "-proc:none", "-nowarn", "-cp", ":".join(jars)]
     subprocess.run([*command, "-d", str(into), str(source)], check=True)
     return ":".join([str(into), *jars])

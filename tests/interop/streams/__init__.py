@@ -1,0 +1,1 @@
+"""Kafka Streams with group.protocol=streams, and the command-line tool for its groups."""
