@@ -8,6 +8,14 @@ from __future__ import annotations
 
 PLAIN = "plain"
 
+
+_STREAMS_AT_ONCE = {
+    # As `_AT_ONCE`, for streams groups.
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.assignor.offload.enable": "false",
+    "group.streams.initial.rebalance.delay.ms": "0",
+}
+
 _SHARED_AT_ONCE = {
     # As `_AT_ONCE`, for share groups.
     "group.share.assignment.interval.ms": "0",
@@ -55,6 +63,17 @@ BROKERS: dict[str, dict[str, str]] = {
         "group.share.heartbeat.interval.ms": "500",
     },
     "share groups as shipped": {"group.share.assignor.offload.enable": "false"},
+    "streams groups": {**_AT_ONCE, **_STREAMS_AT_ONCE},
+    "small streams groups": {**_AT_ONCE, **_STREAMS_AT_ONCE, "group.streams.max.size": "2"},
+    "impatient streams groups": {
+        **_AT_ONCE,
+        **_STREAMS_AT_ONCE,
+        "group.streams.min.session.timeout.ms": "1000",
+        "group.streams.session.timeout.ms": "3000",
+        "group.streams.min.heartbeat.interval.ms": "100",
+        "group.streams.heartbeat.interval.ms": "500",
+    },
+    "streams groups as shipped": {"group.streams.assignor.offload.enable": "false"},
     "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},
     "range first": {
         **_AT_ONCE,

@@ -52,6 +52,7 @@ _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4
 _FIRST_WITH_SKIP_ASSIGNMENT = 9
 _SHARE = "share"
+_STREAMS = "streams"
 
 
 class Joins:
@@ -72,7 +73,10 @@ class Joins:
         former = self._groups.get(request.group_id)
         if isinstance(former, ClassicGroup):
             return self._join(former, joining)
-        if former is not None and former.GROUP_TYPE == _SHARE:
+        if former is not None and (
+            former.GROUP_TYPE == _SHARE
+            or (former.GROUP_TYPE == _STREAMS and not former.is_empty())
+        ):
             return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.member_id:
             return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)

@@ -43,7 +43,7 @@ def decide(topology: Topology, existing: Existing) -> dict[str, int]:
         known = existing(name)
         known = counts.get(name) if known is None else known
         if known is None:
-            raise errors.UnknownServerError(f"No partition count for topic {name}")
+            raise errors.UnknownServerError()
         return known
 
     given = [topic for topic in topology.repartition_sources() if topic.partition_count]
@@ -107,10 +107,7 @@ def _members(each: Subtopology, group: CopartitionGroup) -> list[str]:
     try:
         return each.copartitioned(group)
     except IndexError:
-        raise errors.UnknownServerError(
-            f"a co-partition group of subtopology {each.subtopology_id} names a topic by an index"
-            " that does not exist"
-        ) from None
+        raise errors.UnknownServerError() from None
 
 
 def _copartitioned(

@@ -88,7 +88,7 @@ def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
         ("StandbyTasks", request.standby_tasks),
         ("WarmupTasks", request.warmup_tasks),
     ):
-        if tasks:
+        if tasks is None or tasks:
             raise _invalid(f"{field} must be empty when (re-)joining.")
     if request.topology is None:
         raise _invalid("Topology must be non-null when (re-)joining.")
@@ -104,17 +104,21 @@ def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
 def check_repetitions(request: StreamsGroupHeartbeatRequest) -> None:
     """Raise UnknownServerError, as Kafka does, if a name occurs twice where each has one meaning.
 
-    These are subtopologies of a topology or of the owned tasks, and client tags.
+    These are subtopologies of a topology, and client tags.
     """
     lists = [[tag.key for tag in request.client_tags or ()]]
     if request.topology is not None:
         lists.append([each.subtopology_id for each in request.topology.subtopologies])
-    for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
-        lists.append([row.subtopology_id for row in tasks or ()])
     for names in lists:
-        twice = repeated(names)
-        if twice:
-            raise errors.UnknownServerError(f"{', '.join(sorted(twice))} occurs twice")
+        if repeated(names):
+            raise errors.UnknownServerError()
+
+
+def check_owned_once(request: StreamsGroupHeartbeatRequest) -> None:
+    """Raise UnknownServerError, as Kafka does, if the owned tasks name a subtopology twice."""
+    for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
+        if repeated(row.subtopology_id for row in tasks or ()):
+            raise errors.UnknownServerError()
 
 
 def check_owned(configured: ConfiguredTopology, tasks: Iterable[TaskIds] | None) -> None:

@@ -137,11 +137,15 @@ class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
-    def target_of(self, member: StreamsMember) -> Tasks:
-        """Return the member's target; a new static member has its predecessor's."""
+    def stored_target(self, member: StreamsMember) -> Tasks | None:
+        """Return the member's target, or None; a new static member has its predecessor's."""
         found = self.target.get(member.member_id)
         if found is None and member.instance_id is not None:
             found = self.target.get(self.static_members.get(member.instance_id, ""))
+        return found
+
+    def target_of(self, member: StreamsMember) -> Tasks:
+        found = self.stored_target(member)
         return NO_TASKS if found is None else found
 
     def members_after(self, updated: StreamsMember) -> dict[str, StreamsMember]:

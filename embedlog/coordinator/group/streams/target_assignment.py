@@ -56,7 +56,7 @@ def make_target_assignment(
     records = [
         member_records.target_assignment(group.group_id, member_id, target)
         for member_id, target in found.items()
-        if group.target_of(members[member_id]) != target or member_id not in group.target
+        if group.stored_target(members[member_id]) != target
     ]
     records.append(member_records.target_epoch(group.group_id, epoch, now_ms))
     return TargetAssignment(epoch, found, records)

@@ -53,7 +53,13 @@ class Subtopology(Value):
         return [*self.sources, *(topic.name for topic in self.repartition_sources)]
 
     def copartitioned(self, group: CopartitionGroup) -> list[str]:
-        """Return the topics of one of the co-partition groups, without repetition."""
+        """Return the topics of one of the co-partition groups, without repetition.
+
+        Raises:
+            IndexError: the group has an index that no topic has.
+        """
+        if min((*group.sources, *group.repartition_sources), default=0) < 0:
+            raise IndexError(group)
         names = [self.sources[index] for index in group.sources]
         names += [self.repartition_sources[index].name for index in group.repartition_sources]
         return list(dict.fromkeys(names))

@@ -96,6 +96,7 @@ class MemberUpdate:
         target_epoch, target = self._target(group_epoch, delay)
         stepped = member
         if not member.is_reconciled_to(target_epoch):
+            request_checks.check_owned_once(request)
             stepped = TaskReconciliation(
                 target_epoch=target_epoch,
                 target=target,
@@ -111,11 +112,11 @@ class MemberUpdate:
         group = self._group
         if request.topology is None:
             if group.topology is None:
-                raise errors.UnknownServerError(f"Group {group.group_id} has no topology.")
+                raise errors.UnknownServerError()  # as Kafka answers, without a message
             return group.topology
         given = topology_records.read_topology(request.topology)
         if given.epoch < 0:
-            raise errors.UnknownServerError("Topology epoch must be non-negative.")
+            raise errors.UnknownServerError()  # as Kafka answers, without a message
         if group.topology is None:
             self._records.append(topology_records.topology_record(group.group_id, given))
             return given
