@@ -238,7 +238,7 @@ INNER_FLOORS = {
     "embedlog.coordinator.group": (
         "group_coordinator",
         "group_shard",
-        "administration consumer",
+        "administration consumer streams",
         "classic share",
         "assignment_interval offsets target",
         "modern_group",
@@ -255,6 +255,18 @@ INNER_FLOORS = {
         "member_records",
         "request_checks",
         "member state_topics",
+    ),
+    "embedlog.coordinator.group.streams": (
+        "streams_groups",
+        "streams_heartbeats",
+        "membership update",
+        "initial_delay member_timers",
+        "description replay target_assignment",
+        "streams_group",
+        "commit_check endpoints member_records reconciliation request_checks sticky_assignor",
+        "configured_topology task_holders topology_records",
+        "member partition_counts processes",
+        "creation_errors facts status tasks topology",
     ),
     "embedlog.replication": (
         "delayed_fetch",

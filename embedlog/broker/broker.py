@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Isolation, Peers
-    from embedlog.broker.streams_topics import StreamsTopics
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
@@ -264,12 +263,6 @@ class Broker:
             made = self._on_demand.make_sharing(self.share_state, ask)
             self.parked.when_closed = made.connection_closed
         return made
-
-    @property
-    def streams_topics(self) -> StreamsTopics:
-        """The creation of the internal topics of streams applications."""
-        made = self._on_demand.streams_topics
-        return self._on_demand.make_streams_topics() if made is None else made
 
     def create_later(self, names: list[str], create: Callable[[list[str]], None]) -> None:
         """Call `create` with these names soon: see `AutomaticTopics`."""

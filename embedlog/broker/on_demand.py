@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.broker.automatic_topics import AutomaticTopics
-    from embedlog.broker.streams_topics import StreamsTopics
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
@@ -67,7 +66,6 @@ class OnDemandParts:
         self.share_state: ShareStateClient | None = None
         self.sharing: Sharing | None = None
         self.automatic_topics: AutomaticTopics | None = None
-        self.streams_topics: StreamsTopics | None = None
 
     def make_automatic_topics(self, create: Callable[[list[str]], None]) -> AutomaticTopics:
         from embedlog.broker.automatic_topics import AutomaticTopics
@@ -76,14 +74,6 @@ class OnDemandParts:
             if self.automatic_topics is None:
                 self.automatic_topics = AutomaticTopics(self._runtime, create)
             return self.automatic_topics
-
-    def make_streams_topics(self) -> StreamsTopics:
-        from embedlog.broker.streams_topics import StreamsTopics
-
-        with self._lock:
-            if self.streams_topics is None:
-                self.streams_topics = StreamsTopics(self._runtime.clock)
-            return self.streams_topics
 
     def make_fetch_sessions(self) -> FetchSessions:
         from embedlog.replication.fetch_sessions import FetchSessions

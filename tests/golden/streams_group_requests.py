@@ -164,9 +164,7 @@ def grown(name: str, count: int) -> CreatePartitionsRequest:
 
 
 class Streamers:
-    """The members of a streams group, by ids of their own. They own the tasks that they are told,
-    and give up others with their next heartbeat.
-    """
+    """The members of a streams group, by ids of their own, with the tasks of their last answers."""
 
     def __init__(self, run: Run, group: str, given: Topology | None) -> None:
         self.run = run
@@ -201,7 +199,7 @@ class Streamers:
     def own(self, member: str, note: str = "", **fields: Any) -> Any:
         """One step: a heartbeat that reports the tasks of the last answer."""
         request = self._owning(member, **fields)
-        return self._send(member, request, note or f"{member} owns what it was told", BEAT)
+        return self._send(member, request, note or f"{member} owns its tasks", BEAT)
 
     def settle(self, *members: str, rounds: int = 3) -> None:
         """Without steps: heartbeats that report the tasks of the last answer."""

@@ -11,16 +11,28 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.dispatch import settle
 from embedlog.config.resources import group_value
+from embedlog.controller.controller import NewTopic
 from embedlog.controller.topic_names import is_valid_name
 from embedlog.coordinator.answers import then
 from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.coordinator.group.streams import request_checks, status
+from embedlog.errors import KafkaError
+from embedlog.logger import Logger
+
+_BROKER_DEFAULT = -1
+_KEPT_INTERVALS = 2
+"""Heartbeat intervals for which an error of a topic's creation is kept."""
+
+_log = Logger("broker")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.coordinator.group.streams.streams_heartbeats import Answer
+    from embedlog.coordinator.group.streams.topology import InternalTopic
     from embedlog.runtime.pending import Pending
     from wire.schemas.streams_group_heartbeat import (
         StreamsGroupHeartbeatRequest,
@@ -49,12 +61,40 @@ def _with_topics(broker: Broker, group_id: str, answer: Answer) -> StreamsGroupH
     """Create the missing internal topics; name earlier failures in the answer."""
     response, missing = answer
     if missing:
-        texts = broker.image.group_configs.get(group_id, {})
-        interval_ms = group_value("streams.heartbeat.interval.ms", texts, broker.config)
-        assert isinstance(interval_ms, int), interval_ms
-        failed = broker.streams_topics.problems(topic.name for topic in missing)
+        kept = broker.group_coordinator.creation_errors
+        failed = kept.summary(topic.name for topic in missing)
         for row in response.status or ():
             if failed and row.status_code == status.MISSING_INTERNAL_TOPICS:
                 row.status_detail += f"; Creation failed: {failed}."
-        broker.streams_topics.create(broker, missing, keep_ms=2 * interval_ms)
+        wanted = [topic for topic in missing if kept.of(topic.name) is None]
+        if wanted:
+            _create(broker, group_id, wanted)
     return response
+
+
+def _create(broker: Broker, group_id: str, topics: Sequence[InternalTopic]) -> None:
+    texts = broker.image.group_configs.get(group_id, {})
+    interval_ms = group_value("streams.heartbeat.interval.ms", texts, broker.config)
+    assert isinstance(interval_ms, int), interval_ms
+    try:
+        if not broker.reaches_controller():
+            raise errors.RequestTimedOut()
+        made = broker.controller.create_topics([_new_topic(topic) for topic in topics])
+    except KafkaError as error:
+        made = {topic.name: error for topic in topics}
+    for name, result in made.items():
+        # Another broker may have created the topic for another group.
+        if isinstance(result, KafkaError) and not isinstance(result, errors.TopicAlreadyExists):
+            _log.warning("internal topic %s cannot be created: %s", name, result)
+            broker.group_coordinator.creation_errors.keep(
+                name, str(result), keep_ms=_KEPT_INTERVALS * interval_ms
+            )
+
+
+def _new_topic(topic: InternalTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        partition_count=topic.partition_count,
+        replication_factor=topic.replication_factor or _BROKER_DEFAULT,
+        configs=dict(topic.configs),
+    )

@@ -127,47 +127,47 @@ group.share.record.lock.duration.ms int 30000 1000..3600000 read-only
 group.share.session.timeout.ms int 45000 >=1 read-only
     Default of the group setting share.session.timeout.ms.
 group.streams.acceptable.recovery.lag long 10000 >=0 internal
-    Default of the group setting streams.acceptable.recovery.lag. Accepted, not used.
+    Default of the group setting streams.acceptable.recovery.lag.
 group.streams.assignment.interval.ms int 1000 >=0 cluster-wide
-    Default of the group setting streams.assignment.interval.ms. Accepted, not used.
+    Default of the group setting streams.assignment.interval.ms.
 group.streams.assignor.offload.enable boolean true - internal
     Default of the group setting streams.assignor.offload.enable. Accepted, not used.
 group.streams.assignors list sticky - read-only
-    Assignors of streams groups; the first is the default. Accepted, not used.
+    Assignors of streams groups; the first is the default. Only sticky is known.
 group.streams.heartbeat.interval.ms int 5000 >=1 read-only
-    Default of the group setting streams.heartbeat.interval.ms. Accepted, not used.
+    Default of the group setting streams.heartbeat.interval.ms.
 group.streams.initial.rebalance.delay.ms int 3000 >=0 read-only
-    Default of the group setting streams.initial.rebalance.delay.ms. Accepted, not used.
+    Default of the group setting streams.initial.rebalance.delay.ms.
 group.streams.max.assignment.interval.ms int 15000 >=0 read-only
-    Upper bound of streams.assignment.interval.ms. Accepted, not used.
+    Upper bound of streams.assignment.interval.ms.
 group.streams.max.heartbeat.interval.ms int 15000 >=1 read-only
-    Upper bound of streams.heartbeat.interval.ms. Accepted, not used.
+    Upper bound of streams.heartbeat.interval.ms.
 group.streams.max.session.timeout.ms int 60000 >=1 read-only
-    Upper bound of streams.session.timeout.ms. Accepted, not used.
+    Upper bound of streams.session.timeout.ms.
 group.streams.max.size int 2147483647 >=1 read-only
-    Members that a streams group may have. Accepted, not used.
+    Members that a streams group may have.
 group.streams.max.standby.replicas int 2 >=0 read-only
-    Upper bound of streams.num.standby.replicas. Accepted, not used.
+    Upper bound of streams.num.standby.replicas.
 group.streams.max.warmup.replicas int 20 >=0 internal
     Upper bound of streams.num.warmup.replicas. Accepted, not used.
 group.streams.min.assignment.interval.ms int 0 >=0 read-only
-    Lower bound of streams.assignment.interval.ms. Accepted, not used.
+    Lower bound of streams.assignment.interval.ms.
 group.streams.min.heartbeat.interval.ms int 5000 >=1 read-only
-    Lower bound of streams.heartbeat.interval.ms. Accepted, not used.
+    Lower bound of streams.heartbeat.interval.ms.
 group.streams.min.session.timeout.ms int 45000 >=1 read-only
-    Lower bound of streams.session.timeout.ms. Accepted, not used.
+    Lower bound of streams.session.timeout.ms.
 group.streams.min.task.offset.interval.ms int 15000 >=1 internal
-    Lower bound of streams.task.offset.interval.ms. Accepted, not used.
+    Lower bound of streams.task.offset.interval.ms.
 group.streams.num.standby.replicas int 0 >=0 read-only
-    Default of the group setting streams.num.standby.replicas. Accepted, not used.
+    Default of the group setting streams.num.standby.replicas.
 group.streams.num.warmup.replicas int 2 >=0 internal
     Default of the group setting streams.num.warmup.replicas. Accepted, not used.
 group.streams.rack.aware.assignment.tags list "" - read-only
-    Default of the group setting streams.rack.aware.assignment.tags. Accepted, not used.
+    Default of the group setting streams.rack.aware.assignment.tags.
 group.streams.session.timeout.ms int 45000 >=1 read-only
-    Default of the group setting streams.session.timeout.ms. Accepted, not used.
+    Default of the group setting streams.session.timeout.ms.
 group.streams.task.offset.interval.ms int 60000 >=1 internal
-    Default of the group setting streams.task.offset.interval.ms. Accepted, not used.
+    Default of the group setting streams.task.offset.interval.ms.
 group.streams.topology.description.plugin.class class null - read-only
     Java class that keeps topology descriptions. Accepted, not used.
 offset.metadata.max.bytes int 4096 - read-only

@@ -17,6 +17,8 @@ from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.list_groups import ListedGroup
 
 _FIRST_WITH_NOT_FOUND = 6
+_FILTERS = {"NotReady": "not_ready"}
+"""State -> its spelling in filters, if it is not the state in lower case."""
 
 
 def listed(
@@ -28,7 +30,8 @@ def listed(
     """
     found = []
     for group in groups.values():
-        if states and group.state_filter() not in states:
+        state = group.state_name()
+        if states and _FILTERS.get(state, state.lower()) not in states:
             continue
         if types and group.GROUP_TYPE not in types:
             continue
@@ -36,7 +39,7 @@ def listed(
             ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type,
-                group_state=group.state_name(),
+                group_state=state,
                 group_type=group.GROUP_TYPE,
             )
         )

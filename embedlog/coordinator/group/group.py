@@ -66,10 +66,6 @@ class Group(ABC):
     def state_name(self) -> str:
         """Return the state as ListGroups and DescribeGroups spell it: "Stable", "Empty", ..."""
 
-    def state_filter(self) -> str:
-        """Return the state as a filter of ListGroups spells it, in lower case."""
-        return self.state_name().lower()
-
     @abstractmethod
     def is_empty(self) -> bool:
         """Return whether the group has no members."""

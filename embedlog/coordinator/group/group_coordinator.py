@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
+    from embedlog.coordinator.group.streams.creation_errors import CreationErrors
     from embedlog.coordinator.shard_context import Pinned
     from embedlog.coordinator.share.state_client import ShareStateClient
     from embedlog.replication.replica_manager import ReplicaManager
@@ -80,9 +81,19 @@ class GroupCoordinator:
         )
         self.partition_for = Placement(OFFSETS_TOPIC, metadata).partition_of
         """Returns a group's partition. Raises NotCoordinator while the topic does not exist."""
+        self._creation_errors: CreationErrors | None = None
         self._changes: deque[MetadataDelta] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
         self._scheduler.add(self)
+
+    @property
+    def creation_errors(self) -> CreationErrors:
+        """The errors of the creation of internal topics for streams groups."""
+        if self._creation_errors is None:
+            from embedlog.coordinator.group.streams.creation_errors import CreationErrors
+
+            self._creation_errors = CreationErrors(self._clock)
+        return self._creation_errors
 
     def _group_count(self) -> int:
         """Count the groups of all loaded shards; the groups of other shards take no memory. Needs

@@ -91,7 +91,7 @@ def streams_heartbeat_faults(run: Run) -> None:
         fields = {"member": "m", "group": run.group(note), "given": given, **changes}
         where, who, what = fields.pop("group"), fields.pop("member"), fields.pop("given")
         run.send(first_beat(where, who, what, **fields), BEAT, note)
-    run.send(list_groups(types=["streams"]), 5, "what was made by this")
+    run.send(list_groups(types=["streams"]), 5, "the groups")
 
 
 @scenario_on("streams groups")
@@ -123,7 +123,7 @@ def streams_invalid_topologies(run: Run) -> None:
     for note, parts in cases:
         request = first_beat(run.group(note), "m", topology(*parts))
         run.send(request, BEAT, note)
-    run.send(list_groups(types=["streams"]), 5, "what was made by this")
+    run.send(list_groups(types=["streams"]), 5, "the groups")
 
 
 @scenario_on("streams groups")

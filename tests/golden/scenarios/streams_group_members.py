@@ -186,7 +186,11 @@ def streams_records(run: Run) -> None:
     topic = make_topic(run, partitions=2)[0]
     repartition, changelog = run.topic("r"), run.topic("s")
     given = topology(
-        part("1", repartition=[internal(repartition)], changelogs=[internal(changelog, cleanup_policy="compact")]),
+        part(
+            "1",
+            repartition=[internal(repartition)],
+            changelogs=[internal(changelog, cleanup_policy="compact")],
+        ),
         part("0", topic, sinks=[repartition], together=[([0], [])]),
         epoch=3,
     )

@@ -32,7 +32,7 @@ def streams_topology_epochs(run: Run) -> None:
     group.beat("a")
     group.join("b", "the same topology")
     group.join("c", "an older one", topology=topology(part("0", topic), epoch=4))
-    group.beat("c", "is told again")
+    group.beat("c", "hears it again")
     group.join("d", "an older one of other content", topology=topology(part("9", other), epoch=0))
     group.join("e", "a newer one", topology=topology(part("0", topic), epoch=6))
     group.join("e", "other content", topology=topology(part("0", other), epoch=5))

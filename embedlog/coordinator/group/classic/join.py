@@ -74,8 +74,7 @@ class Joins:
         if isinstance(former, ClassicGroup):
             return self._join(former, joining)
         if former is not None and (
-            former.GROUP_TYPE == _SHARE
-            or (former.GROUP_TYPE == _STREAMS and not former.is_empty())
+            former.GROUP_TYPE == _SHARE or (former.GROUP_TYPE == _STREAMS and not former.is_empty())
         ):
             return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.member_id:

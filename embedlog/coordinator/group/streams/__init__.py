@@ -12,6 +12,8 @@
     member_timers        the time limits of members
     initial_delay        the pause before the first assignment of an empty group
     streams_group        one group: epochs, topology, members, target assignment
+    facts                the record of a group, and the offsets that members report
+    commit_check         the commit of a member that names an earlier epoch
     member               one member
     tasks                sets of tasks
     task_holders         the processes that have each task
@@ -19,7 +21,8 @@
     configured_topology  the same with partition counts: the tasks, and the missing topics
     partition_counts     partition counts of repartition topics
     endpoints            the partitions behind the endpoints of members
-    descriptions         descriptions of topologies (KIP-1331)
+    creation_errors      errors of the creation of internal topics
+    status               status codes of the answers
     member_records       members, assignments and the topology as records
     topology_records     the topology as a record, and back
     replay               applies the records to the groups

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.coordinator.group.streams import sticky_assignor
-from embedlog.coordinator.group.streams.streams_group import NO_OFFSETS
+from embedlog.coordinator.group.streams.facts import NO_OFFSETS
 from embedlog.coordinator.group.streams.tasks import NO_TASKS, Tasks
 from wire.schemas.streams_group_describe import (
     Assignment,

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from embedlog.coordinator.group.streams import member as states
 from embedlog.coordinator.group.streams import topology_records
+from embedlog.coordinator.group.streams.facts import Facts
 from embedlog.coordinator.group.streams.member import StreamsMember
-from embedlog.coordinator.group.streams.streams_group import Facts
 from embedlog.coordinator.group.streams.tasks import HeldTasks, Numbers, Tasks, numbers_of
 from embedlog.coordinator.result import CoordinatorRecord
 from wire.schemas import streams_group_metadata as schema

@@ -13,14 +13,13 @@ Stable       all members have reached it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from embedlog import errors
-from embedlog.common import Value
 from embedlog.coordinator.group.modern_group import ModernGroup
+from embedlog.coordinator.group.streams.commit_check import check_commit
+from embedlog.coordinator.group.streams.facts import NO_EPOCH, Facts, TaskOffsets
 from embedlog.coordinator.group.streams.member import StreamsMember
 from embedlog.coordinator.group.streams.task_holders import TaskHolders
-from embedlog.coordinator.group.streams.tasks import NO_EPOCHS, NO_TASKS, Tasks
+from embedlog.coordinator.group.streams.tasks import NO_TASKS, Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,31 +37,7 @@ ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 STABLE = "Stable"
 
-NO_EPOCH = -1
-"""Epoch of a topology that was never validated or described."""
 _FIRST_COMMIT_VERSION = 9
-
-
-class TaskOffsets(Value):
-    """The offsets that a member last reported: how far its copies of states are, and could be."""
-
-    offsets: Mapping[tuple[str, int], int] = {}
-    """(subtopology, partition) -> sum of the offsets in the task's changelogs."""
-    end_offsets: Mapping[tuple[str, int], int] = {}
-
-
-NO_OFFSETS = TaskOffsets()
-
-
-class Facts(Value):
-    """The content of a record of type 17."""
-
-    epoch: int
-    metadata_hash: int = 0
-    validated_topology_epoch: int = NO_EPOCH
-    assignment_configs: tuple[tuple[str, str], ...] = ()
-    stored_description_epoch: int = NO_EPOCH
-    failed_description_epoch: int = NO_EPOCH
 
 
 class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
@@ -129,10 +104,6 @@ class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
             return STABLE
         return RECONCILING
 
-    def state_filter(self) -> str:
-        name = self.state_name()
-        return "not_ready" if name == NOT_READY else name.lower()
-
     def static_member(self, instance_id: str) -> StreamsMember | None:
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
@@ -147,16 +118,6 @@ class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
     def target_of(self, member: StreamsMember) -> Tasks:
         found = self.stored_target(member)
         return NO_TASKS if found is None else found
-
-    def members_after(self, updated: StreamsMember) -> dict[str, StreamsMember]:
-        """Return the members with `updated` in place of the member that it replaces."""
-        members = dict(self.members)
-        if updated.instance_id is not None:
-            former = self.static_members.get(updated.instance_id)
-            if former is not None and former != updated.member_id:
-                members.pop(former, None)
-        members[updated.member_id] = updated
-        return members
 
     # As any group
 
@@ -189,30 +150,10 @@ class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
                 f"Received member epoch {epoch} is newer than current member epoch {member.epoch}.",
             )
         if epoch < member.epoch:
+            by_id = self._metadata().topics_by_id
             for topic_id, number in partitions:
-                self._check_commit(member, topic_id, number, epoch)
-
-    def _check_commit(
-        self, member: StreamsMember, topic_id: bytes, number: int, epoch: int
-    ) -> None:
-        topic = self._metadata().topics_by_id.get(topic_id)
-        name = "" if topic is None else topic.name
-        topology = self.topology
-        subtopology = None if topology is None else topology.reader_of(name)
-        if subtopology is None:
-            raise errors.StaleMemberEpoch(f"Topic {name} is not in the topology.")
-        since = member.assigned.active.get(subtopology, NO_EPOCHS).get(number)
-        if since is None:
-            since = member.revoking.active.get(subtopology, NO_EPOCHS).get(number)
-        if since is None:
-            raise errors.StaleMemberEpoch(
-                f"Task {subtopology}-{number} is not assigned or pending revocation for member."
-            )
-        if epoch < since:
-            raise errors.StaleMemberEpoch(
-                f"Received member epoch {epoch} is older than assignment epoch {since} for task"
-                f" {subtopology}-{number}."
-            )
+                topic = by_id[topic_id].name if topic_id in by_id else ""
+                check_commit(member, self.topology, (topic, number), epoch)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """See `Group`. A member must name its present epoch; other clients may always fetch."""

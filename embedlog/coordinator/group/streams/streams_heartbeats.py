@@ -6,10 +6,11 @@ from embedlog import errors
 from embedlog.coordinator.group.streams import member as states
 from embedlog.coordinator.group.streams import member_records, request_checks, sticky_assignor
 from embedlog.coordinator.group.streams.endpoints import partitions_by_endpoint
+from embedlog.coordinator.group.streams.facts import NO_OFFSETS, TaskOffsets
 from embedlog.coordinator.group.streams.initial_delay import InitialDelay
 from embedlog.coordinator.group.streams.member import StreamsMember
 from embedlog.coordinator.group.streams.member_timers import REBALANCE
-from embedlog.coordinator.group.streams.streams_group import NO_OFFSETS, StreamsGroup, TaskOffsets
+from embedlog.coordinator.group.streams.streams_group import StreamsGroup
 from embedlog.coordinator.group.streams.tasks import HeldTasks, Numbers, owned_tasks
 from embedlog.coordinator.group.streams.update import MemberUpdate
 from embedlog.coordinator.result import CoordinatorRecord, Result

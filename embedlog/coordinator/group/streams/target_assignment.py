@@ -62,6 +62,17 @@ def make_target_assignment(
     return TargetAssignment(epoch, found, records)
 
 
+def members_after(group: StreamsGroup, updated: StreamsMember) -> dict[str, StreamsMember]:
+    """Return the members with `updated` in place of the member that it replaces."""
+    members = dict(group.members)
+    if updated.instance_id is not None:
+        former = group.static_members.get(updated.instance_id)
+        if former != updated.member_id:
+            members.pop(former or "", None)
+    members[updated.member_id] = updated
+    return members
+
+
 def _spec(group: StreamsGroup, member: StreamsMember) -> MemberSpec:
     reported = group.task_offsets.get(member.member_id)
     return MemberSpec(

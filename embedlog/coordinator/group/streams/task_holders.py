@@ -33,7 +33,7 @@ class TaskHolders:
                     table.setdefault(task, []).append(process_id)
 
     def remove(self, member: StreamsMember) -> None:
-        """Remove a member's tasks, except for active ones that another process took over."""
+        """Remove a member's tasks, unless another process took an active task over."""
         process_id = member.process_id
         for held in (member.assigned, member.revoking):
             for task in _each(held.active):

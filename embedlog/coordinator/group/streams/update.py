@@ -25,13 +25,14 @@ from embedlog.coordinator.group.streams import (
     topology_records,
 )
 from embedlog.coordinator.group.streams.configured_topology import ConfiguredTopology, configure
+from embedlog.coordinator.group.streams.facts import NO_EPOCH
 from embedlog.coordinator.group.streams.initial_delay import INTERVAL
 from embedlog.coordinator.group.streams.reconciliation import TaskReconciliation
-from embedlog.coordinator.group.streams.streams_group import NO_EPOCH
 from embedlog.coordinator.group.streams.target_assignment import (
     RACK_TAGS,
     STANDBY_COUNT,
     make_target_assignment,
+    members_after,
 )
 from embedlog.coordinator.group.streams.tasks import NO_TASKS, Tasks, owned_tasks
 from embedlog.logger import Logger
@@ -199,7 +200,7 @@ class MemberUpdate:
         assert group.configured is not None, group.group_id
         made = make_target_assignment(
             group,
-            group.members_after(self._after),
+            members_after(group, self._after),
             group.configured,
             configs=dict(self._configs),
             epoch=group_epoch,
