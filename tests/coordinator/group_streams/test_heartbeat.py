@@ -42,6 +42,17 @@ def test_the_first_member_gets_all_tasks_and_a_second_one_half(world: StreamsWor
     assert world.streams_group().state_name() == "Stable"
 
 
+def test_tasks_move_only_after_their_member_has_given_them_up(world: StreamsWorld) -> None:
+    first, second = Streamer(world, "a", STATELESS), Streamer(world, "b", STATELESS)
+    first.beat()
+    assert len(first.closing) == 2
+    second.beat()
+    assert second.active == set()
+    first.beat()
+    second.beat()
+    assert len(second.active) == 2
+
+
 def test_a_heartbeat_that_changes_nothing_writes_nothing(world: StreamsWorld) -> None:
     member = Streamer(world, "a", STATELESS)
     count = len(world.batches)

@@ -46,8 +46,20 @@ class History:
         self.world.make_topic(f"{name}-changelog", count)
 
     def run(self, step_count: int) -> None:
-        steps = (self.join, self.beat, self.beat, self.beat, self.leave, self.lose, self.silence)
+        steps = (
+            self.join,
+            self.join,
+            self.beat,
+            self.beat,
+            self.beat,
+            self.beat,
+            self.leave,
+            self.lose,
+            self.silence,
+        )
         steps += (self.fail, self.restart, self.topics, self.configure, self.wait)
+        self.join()
+        self.join()
         for _ in range(step_count):
             self.draw(st.sampled_from(steps))()
             self.check()
@@ -86,7 +98,7 @@ class History:
                     name, lambda m=member: self.world.beat(m.member_id, m.epoch, **m.report())
                 )
                 if name in self.members:
-                    member.active, member.standby = set(), set()
+                    member.active, member.standby, member.closing = set(), set(), set()
                     self.attempt(name, lambda n=name, m=member: self.add(n, m.fields))
 
     def silence(self) -> None:
@@ -125,7 +137,8 @@ class History:
     def some(self) -> list[tuple[str, Streamer]]:
         if not self.members:
             return []
-        names = self.draw(st.lists(st.sampled_from(sorted(self.members)), max_size=3, unique=True))
+        known = st.sampled_from(sorted(self.members))
+        names = self.draw(st.lists(known, min_size=1, max_size=3, unique=True))
         return [(name, self.members[name]) for name in names]
 
     def attempt(self, name: str, event: Callable[[], Any]) -> None:
@@ -140,7 +153,9 @@ class History:
     # Checks
 
     def check(self) -> None:
-        active = Counter(task for member in self.members.values() for task in member.active)
+        active = Counter(
+            task for each in self.members.values() for task in each.active | each.closing
+        )
         assert not active or max(active.values()) == 1, active
         per_process = Counter(
             (member.fields["process_id"], task)
@@ -174,4 +189,4 @@ class History:
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 def test_a_task_is_never_active_twice_and_in_the_end_all_run(data: st.DataObject) -> None:
-    History(data.draw).run(data.draw(st.integers(1, 12)))
+    History(data.draw).run(data.draw(st.integers(5, 30)))

@@ -112,6 +112,20 @@ def test_a_new_member_takes_only_its_share(topology: Parts, count: int) -> None:
     assert moved == len(each(after["new"].active))
 
 
+def test_the_share_of_the_others_shrinks_when_a_member_has_its_own() -> None:
+    group = {
+        "a": MemberSpec("p", active={"0": frozenset({0, 1, 2, 3})}),
+        "b": MemberSpec("q", active={"0": frozenset({4, 5, 6})}),
+        "c": MemberSpec("r"),
+    }
+    found = assign(group, {"0": SubtopologySpec(7)})
+    assert {name: len(tasks.active["0"]) for name, tasks in found.items()} == {
+        "a": 3,
+        "b": 2,
+        "c": 2,
+    }
+
+
 def test_a_member_with_a_copy_gets_the_task() -> None:
     topology = {"0": SubtopologySpec(2, True)}
     group = {

@@ -101,6 +101,8 @@ class Streamer:
         self.fields = fields
         self.active: Held = set()
         self.standby: Held = set()
+        self.closing: Held = set()
+        """Active tasks that it closes before its next heartbeat."""
         self.epoch = 0
         self._learn(world.join(member_id, given, **fields))
 
@@ -108,6 +110,7 @@ class Streamer:
         """Report the tasks, and take the answer's."""
         if self.fields.get("instance_id") is not None:
             fields.setdefault("instance_id", self.fields["instance_id"])
+        self.closing = set()
         return self._learn(self.world.beat(self.member_id, self.epoch, **self.report(), **fields))
 
     def report(self) -> dict[str, list[TaskIds]]:
@@ -125,7 +128,8 @@ class Streamer:
     def _learn(self, response: StreamsGroupHeartbeatResponse) -> StreamsGroupHeartbeatResponse:
         self.epoch = response.member_epoch
         if response.active_tasks is not None:
-            self.active = _held(response.active_tasks)
+            before, self.active = self.active, _held(response.active_tasks)
+            self.closing = before - self.active
             self.standby = _held(response.standby_tasks or [])
         return response
 

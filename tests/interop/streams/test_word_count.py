@@ -1,0 +1,136 @@
+"""Kafka Streams with exactly_once_v2 counts words in a streams group, while all parts are killed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import embedlog
+from tests.interop.groups.serving import Serve
+from tests.support import jvm
+from tests.support.tools import compiled_java
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
+
+HERE = Path(__file__).parent
+LINES = 20_000
+WORDS = ["ash", "beech", "cedar", "elm", "fir", "gorse", "hazel", "ivy"]
+PARTITIONS = 4
+SETTINGS = {
+    "group.streams.min.session.timeout.ms": "1000",
+    "group.streams.session.timeout.ms": "3000",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "300",
+    "group.streams.initial.rebalance.delay.ms": "500",
+    "group.streams.num.standby.replicas": "1",
+}
+"""The group notices a killed instance after three seconds."""
+END_S_MAX = 150.0
+
+Updates = dict[str, list[int]]
+
+
+class Instance:
+    """One process of the application, with two threads and a state directory of its own."""
+
+    def __init__(self, classes: str, address: str, folder: Path) -> None:
+        folder.mkdir()
+        command = ["java", "-Xmx256m", *jvm.OPTIONS, "-cp", classes, "CountWords"]
+        self._command = [*command, address, "counter", "lines", "counts", str(folder / "state")]
+        self._log = folder / "log"
+        self.start()
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def kill(self) -> None:
+        """Send SIGKILL, and wait for its end."""
+        self._process.kill()
+        self._process.communicate()
+
+    def stop(self) -> None:
+        """Let it close its threads, which leave the group."""
+        self._process.communicate(timeout=60)
+        assert self._process.returncode == 0, self._log.read_text()[-2000:]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Serve]:
+    serve = Serve(tmp_path / "data", SETTINGS)
+    try:
+        yield serve
+    finally:
+        serve.discard()
+
+
+def fill(address: str, chance: random.Random) -> Counter[str]:
+    """Write lines of words; return the number of each word."""
+    counts: Counter[str] = Counter()
+    with embedlog.Admin(address) as admin:
+        admin.create_topics(
+            [embedlog.NewTopic("lines", PARTITIONS), embedlog.NewTopic("counts", 2)]
+        ).check()
+    with embedlog.Producer(address) as producer:
+        for _ in range(LINES):
+            words = chance.choices(WORDS, k=3)
+            counts.update(words)
+            producer.send("lines", " ".join(words).encode())
+    return counts
+
+
+def wait_for(consumer: embedlog.Consumer, count: int, updates: Updates) -> None:
+    """Read until this number of updates exists."""
+    deadline = time.monotonic() + END_S_MAX
+    while sum(map(len, updates.values())) < count:
+        assert time.monotonic() < deadline, {word: len(found) for word, found in updates.items()}
+        for record in consumer.poll(200):
+            assert record.key is not None
+            assert record.value is not None
+            updates[record.key.decode()].append(int(record.value))
+
+
+def test_every_word_is_counted_once_while_instances_and_the_broker_are_killed(
+    broker: Serve, tmp_path: Path
+) -> None:
+    folder = tmp_path / "classes"
+    folder.mkdir()
+    classes = compiled_java(HERE / "CountWords.java", folder, ("applications",))
+    counts = fill(broker.address, random.Random(1))
+    total = counts.total()
+    instances: list[Instance] = []
+    try:
+        instances += [
+            Instance(classes, broker.address, tmp_path / f"instance-{number}")
+            for number in range(2)
+        ]
+        updates: Updates = defaultdict(list)
+        with embedlog.Consumer(broker.address, {"isolation.level": "read_committed"}) as consumer:
+            consumer.assign([("counts", 0), ("counts", 1)])
+            consumer.seek_to_beginning()
+            for share, victims in ((0.1, [0]), (0.3, [1]), (0.5, []), (0.7, [0, 1])):
+                wait_for(consumer, int(share * total), updates)
+                for number in victims:
+                    instances[number].kill()
+                assert sum(map(len, updates.values())) < total
+                if not victims:
+                    broker.kill()
+                    broker.start()
+                for number in victims:
+                    instances[number].start()
+            wait_for(consumer, total, updates)
+            assert not list(consumer.poll(1_000))
+        assert updates == {word: list(range(1, counts[word] + 1)) for word in WORDS}
+        for instance in instances:
+            instance.stop()
+    finally:
+        for instance in instances:
+            instance.kill()
