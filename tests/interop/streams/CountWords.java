@@ -14,8 +14,8 @@ import org.apache.kafka.streams.state.Stores;
 
 /**
  * Counts words exactly once, in a group whose tasks the broker assigns: every input word is one
- * update of its count. Arguments: address, application id, input, output, state directory. It ends
- * when standard input ends.
+ * update of its count. Arguments: address, application id, input, output, state directory,
+ * number of threads. It ends when standard input ends.
  */
 public final class CountWords {
     public static void main(String[] arguments) throws Exception {
@@ -26,7 +26,7 @@ public final class CountWords {
         settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, "streams");
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
-        settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
+        settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, Integer.parseInt(arguments[5]));
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
         settings.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), 5000);

@@ -1,9 +1,8 @@
-"""Kafka Streams with exactly_once_v2 counts words in a streams group, while all parts are killed."""
+"""Kafka Streams with exactly_once_v2 counts words in a streams group, while parts are killed."""
 
 from __future__ import annotations
 
 import random
-import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -13,12 +12,10 @@ import pytest
 
 import embedlog
 from tests.interop.groups.serving import Serve
-from tests.support import jvm
-from tests.support.tools import compiled_java
+from tests.interop.streams.instance import Instance, compiled
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
 
-HERE = Path(__file__).parent
 LINES = 20_000
 WORDS = ["ash", "beech", "cedar", "elm", "fir", "gorse", "hazel", "ivy"]
 PARTITIONS = 4
@@ -34,33 +31,6 @@ SETTINGS = {
 END_S_MAX = 150.0
 
 Updates = dict[str, list[int]]
-
-
-class Instance:
-    """One process of the application, with two threads and a state directory of its own."""
-
-    def __init__(self, classes: str, address: str, folder: Path) -> None:
-        folder.mkdir()
-        command = ["java", "-Xmx256m", *jvm.OPTIONS, "-cp", classes, "CountWords"]
-        self._command = [*command, address, "counter", "lines", "counts", str(folder / "state")]
-        self._log = folder / "log"
-        self.start()
-
-    def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
-            )
-
-    def kill(self) -> None:
-        """Send SIGKILL, and wait for its end."""
-        self._process.kill()
-        self._process.communicate()
-
-    def stop(self) -> None:
-        """Let it close its threads, which leave the group."""
-        self._process.communicate(timeout=60)
-        assert self._process.returncode == 0, self._log.read_text()[-2000:]
 
 
 @pytest.fixture
@@ -101,15 +71,13 @@ def wait_for(consumer: embedlog.Consumer, count: int, updates: Updates) -> None:
 def test_every_word_is_counted_once_while_instances_and_the_broker_are_killed(
     broker: Serve, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "classes"
-    folder.mkdir()
-    classes = compiled_java(HERE / "CountWords.java", folder, ("applications",))
+    classes = compiled(tmp_path)
     counts = fill(broker.address, random.Random(1))
     total = counts.total()
     instances: list[Instance] = []
     try:
         instances += [
-            Instance(classes, broker.address, tmp_path / f"instance-{number}")
+            Instance(classes, broker.address, tmp_path / f"instance-{number}", threads=2)
             for number in range(2)
         ]
         updates: Updates = defaultdict(list)
