@@ -86,9 +86,9 @@ INNER_FLOORS = {
     ),
     "embedlog.cli": (
         "commands",
-        "pipeline",
+        "pipeline queue",
         "archiving backup ctl dump maintenance salvage serve tail verify",
-        "controlled jobs",
+        "controlled jobs queue_place",
         "directory exit_status internal_topics log_lines progress text",
     ),
     "embedlog.client": (

@@ -6,10 +6,12 @@
     embedlog tail PATH TOPIC  show the last records, and follow new ones
     embedlog backup PATH TO   copy a directory, open or closed, as of one moment
     embedlog salvage PATH     remove damage, and keep every good batch
+    embedlog queue VERB PATH NAME    look at a job queue, and mend it
     embedlog pipeline VERB    fill tables from topics on Spark
     embedlog ctl CALL         make a call of the test kit at `serve --control`
 
-Exit status: 0 on success, 1 if damage was found or `ctl` was refused, 2 with one line on standard
+Exit status: 0 on success, 1 if damage was found or `ctl` was refused, or
+`queue` did not find a job, 2 with one line on standard
 error if the command failed. A traceback is always a defect.
 
 argparse parses `serve`, because loading click would delay it by 28 ms; see `serve`.

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from embedlog.cli import pipeline
+from embedlog.cli import pipeline, queue
 from embedlog.cli.exit_status import EXIT_CANNOT
 from embedlog.version import __version__
 
@@ -65,7 +65,7 @@ def _group() -> click.Group:
     serve = click.Command("serve", help="Serve a log to Kafka clients.")
     commands = [
         *(serve, _dump(), _verify(), _tail(), _backup(), _salvage(), _ctl()),
-        pipeline.command(),
+        *(pipeline.command(), queue.command()),
     ]
     group = click.Group(
         "embedlog",
