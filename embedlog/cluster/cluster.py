@@ -81,6 +81,9 @@ _EMBEDDED = {
     "transaction.state.log.segment.bytes": str(2 << 20),
     # By Kafka's default the first member of a share group gets its partitions after 5 s.
     "embedlog.share.first.heartbeat.ms": "50",
+    # If a broker is killed while a share group begins with a partition, the next broker waits for
+    # this long, by Kafka's default 30 s, before it begins again.
+    "group.share.initialize.retry.interval.ms": "1000",
 }
 """Defaults of `open` that differ from Kafka's."""
 

@@ -1,13 +1,16 @@
-"""A queue straight over a share consumer, with the calls of `embedlog.Queue` that stories use."""
+"""A queue straight over a share consumer, for stories: see `over_queue` for the functions."""
 
 from __future__ import annotations
 
+import random
 from types import TracebackType
-from typing import Any
 
 import embedlog
 from embedlog import AcknowledgeType, AlterOperation, ConfigResource, NewTopic
+from tests.queue.processes import events
 
+POISON = 17
+"""Every 17th job is released by all its workers, until its deliveries are used up."""
 TOPIC = "jobs"
 DEAD = "dlq.jobs"
 GROUP = "jobs"
@@ -38,23 +41,16 @@ class DirectJob:
         self.value = bytes(record.value or b"").decode()
         self.deliveries = record.delivery_count
 
-    def ack(self, *, wait: bool = True) -> None:  # noqa: ARG002
-        """Accept the record, and wait."""
-        self._queue.settle(self._record, AcknowledgeType.ACCEPT)
-
-    def release(self) -> None:
-        """Release the record, and wait."""
-        self._queue.settle(self._record, AcknowledgeType.RELEASE)
-
-    def reject(self, _reason: str) -> None:
-        """Reject the record, and wait."""
-        self._queue.settle(self._record, AcknowledgeType.REJECT)
+    def settle(self, kind: int) -> None:
+        """Acknowledge the record, and wait."""
+        self._queue.settle(self._record, kind)
 
 
 class DirectQueue:
     """A share consumer and a producer."""
 
     def __init__(self, cluster: embedlog.SharedCluster) -> None:
+        self.admin = cluster.admin()
         self.producer = cluster.producer()
         self.consumer = cluster.share_consumer(
             group_id=GROUP, share_acknowledgement_mode="explicit", max_poll_records=1,
@@ -85,11 +81,44 @@ class DirectQueue:
     def __exit__(self, *_: type[BaseException] | TracebackType | BaseException | None) -> None:
         self.consumer.close()
         self.producer.close()
+        self.admin.close()
 
 
-def left(admin: Any) -> int:
+OUTCOMES = {
+    AcknowledgeType.ACCEPT: events.ACKED,
+    AcknowledgeType.RELEASE: events.RELEASED,
+    AcknowledgeType.REJECT: events.REJECTED,
+}
+COPYING: tuple[int, ...] = ()
+FETCHES_AHEAD = False
+
+
+def open_queue(cluster: embedlog.SharedCluster) -> DirectQueue:
+    """Return the queue."""
+    return DirectQueue(cluster)
+
+
+def put(queue: DirectQueue, job: str, _chance: random.Random) -> None:
+    """Put a job."""
+    queue.put(job)
+
+
+def choose(job: DirectJob, chance: float) -> int:
+    """Return what the worker does with a job."""
+    if int(job.value.rpartition("-")[2]) % POISON == POISON - 1 or chance < 0.1:
+        return AcknowledgeType.RELEASE
+    return AcknowledgeType.REJECT if chance < 0.15 else AcknowledgeType.ACCEPT
+
+
+def settle(job: DirectJob, chosen: int) -> str:
+    """Settle a job; return the kind of the outcome."""
+    job.settle(chosen)
+    return OUTCOMES[chosen]
+
+
+def left(queue: DirectQueue) -> int:
     """Return the number of jobs that are not settled; -1 if the group is unknown yet."""
-    offsets = admin.list_share_group_offsets({GROUP: None})[GROUP]
+    offsets = queue.admin.list_share_group_offsets({GROUP: None})[GROUP]
     lags = [-1 if each is None else each.lag for each in offsets.values.values()]
     return sum(lags) if lags and min(lags) >= 0 else -1
 

@@ -2,7 +2,7 @@
 
     put JOB              the job is durable
     got JOB BEGAN COUNT  a worker has the job, in its COUNTth delivery; it began to ask at BEGAN
-    trying JOB           the worker is about to settle the job
+    trying JOB - COPIES  the worker is about to settle the job; COPIES is 1 if that appends a copy
     acked JOB ENDED      the acknowledgement was answered
     rejected JOB ENDED   the rejection was answered
     released JOB ENDED   the release was answered

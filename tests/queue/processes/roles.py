@@ -1,4 +1,7 @@
-"""The processes of a story: putters, workers, and a process that only shares the directory."""
+"""The processes of a story: putters, workers, and a process that only shares the directory.
+
+`hands` is `direct` or `over_queue`: the functions with which the processes use the queue.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,13 @@ import embedlog
 from embedlog.errors import KafkaError, TimedOut
 from tests.cluster.processes.roles import Work
 from tests.crash.child import Say
-from tests.queue.processes import direct, events
+from tests.queue.processes import events
 from tests.queue.processes.events import Event, now_us
 
 SETTINGS: dict[str, Any] = {
     "group_share_min_record_lock_duration_ms": 1_000,
     "group_share_record_lock_duration_ms": 5_000,
 }
-POISON = 17
-"""Every 17th job is released by all its workers, until its deliveries are used up."""
 
 
 def opened(path: str, durability: str) -> embedlog.SharedCluster:
@@ -26,28 +27,28 @@ def opened(path: str, durability: str) -> embedlog.SharedCluster:
     return embedlog.connect_or_open(path, durability=durability, **SETTINGS)
 
 
-def idling(path: str, durability: str) -> Work:
+def idling(hands: Any, path: str, durability: str) -> Work:
     """Share the directory, and say how many jobs are left."""
 
     def work(say: Say) -> None:
-        with opened(path, durability) as cluster, cluster.admin() as admin:
+        with opened(path, durability) as cluster, hands.open_queue(cluster) as queue:
             while True:
-                say(b"left %d" % direct.left(admin))
+                say(b"left %d" % hands.left(queue))
                 time.sleep(0.1)
 
     return work
 
 
-def putting(path: str, durability: str, name: str, seed: int) -> Work:
+def putting(hands: Any, path: str, durability: str, name: str, seed: int) -> Work:
     """Put jobs, and say each that is durable."""
 
     def work(say: Say) -> None:
         chance = random.Random(seed)
-        with opened(path, durability) as cluster, direct.DirectQueue(cluster) as queue:
+        with opened(path, durability) as cluster, hands.open_queue(cluster) as queue:
             number = 0
             while True:
                 job = f"{name}-{number}"
-                queue.put(job)
+                hands.put(queue, job, chance)
                 say(Event(0, events.PUT, job).line())
                 number += 1
                 time.sleep(chance.random() * 0.01)
@@ -55,35 +56,25 @@ def putting(path: str, durability: str, name: str, seed: int) -> Work:
     return work
 
 
-def working(path: str, durability: str, seed: int) -> Work:
-    """Take jobs; acknowledge most of them, release or reject the others."""
+def working(hands: Any, path: str, durability: str, seed: int) -> Work:
+    """Take jobs; acknowledge most of them, and settle the others in other ways."""
 
     def work(say: Say) -> None:
         chance = random.Random(seed)
-        with opened(path, durability) as cluster, direct.DirectQueue(cluster) as queue:
+        with opened(path, durability) as cluster, hands.open_queue(cluster) as queue:
             while True:
                 began_us = now_us()
                 job = queue.get(timeout=0.5)
                 if job is not None:
                     say(Event(0, events.GOT, job.value, began_us, job.deliveries).line())
                     time.sleep(chance.random() * 0.005)
-                    say(Event(0, events.TRYING, job.value).line())
-                    kind = _settle(job, chance.random())
+                    chosen = hands.choose(job, chance.random())
+                    copies = int(chosen in hands.COPYING)
+                    say(Event(0, events.TRYING, job.value, 0, copies).line())
+                    try:
+                        kind = hands.settle(job, chosen)
+                    except (KafkaError, TimedOut):
+                        kind = events.UNSURE
                     say(Event(0, kind, job.value, now_us()).line())
 
     return work
-
-
-def _settle(job: direct.DirectJob, chance: float) -> str:
-    """Settle a job; return the kind of the outcome."""
-    try:
-        if int(job.value.rpartition("-")[2]) % POISON == POISON - 1 or chance < 0.1:
-            job.release()
-            return events.RELEASED
-        if chance < 0.15:
-            job.reject("no luck")
-            return events.REJECTED
-        job.ack(wait=True)
-    except (KafkaError, TimedOut):
-        return events.UNSURE
-    return events.ACKED

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import embedlog
 from tests.cluster.processes.roles import Work
 from tests.crash.child import Child
-from tests.queue.processes import direct, roles
+from tests.queue.processes import roles
 from tests.queue.processes.check import problems
 from tests.queue.processes.events import PUT, Event, parse
 
@@ -33,7 +33,8 @@ class Told(NamedTuple):
 class Stage:
     """The processes of a story, and their events."""
 
-    def __init__(self, path: str, durability: str, seed: int) -> None:
+    def __init__(self, hands: Any, path: str, durability: str, seed: int) -> None:
+        self._hands = hands
         self._path = path
         self._durability = durability
         self.chance = random.Random(seed)
@@ -49,12 +50,12 @@ class Stage:
         self.running.append((role, Child(self._work(role))))
 
     def _work(self, role: str) -> Work:
-        seed, path, durability = self.chance.getrandbits(32), self._path, self._durability
+        seed, place = self.chance.getrandbits(32), (self._hands, self._path, self._durability)
         if role == "putter":
-            return roles.putting(path, durability, f"p{self._number}", seed)
+            return roles.putting(*place, f"p{self._number}", seed)
         if role == "worker":
-            return roles.working(path, durability, seed)
-        return roles.idling(path, durability)
+            return roles.working(*place, seed)
+        return roles.idling(*place)
 
     def kill(self, victim: Child) -> str:
         """Kill a process, take its last lines, and return its role."""
@@ -95,11 +96,11 @@ class Stage:
             child.close()
 
 
-def tell(path: str, seed: int, *, durability: str = "os", kills: int = KILLS) -> Told:
-    """Run a story and check it."""
+def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int = KILLS) -> Told:
+    """Run a story and check it. `hands`: see `roles`."""
     with embedlog.open(path, durability=durability, **roles.SETTINGS) as made:
-        direct.create(made)
-    stage = Stage(path, durability, seed)
+        hands.create(made)
+    stage = Stage(hands, path, durability, seed)
     owner_deaths = takeovers = 0
     try:
         for role in ["idler"] + ["putter"] * PUTTERS + ["worker"] * WORKERS:
@@ -125,11 +126,13 @@ def tell(path: str, seed: int, *, durability: str = "os", kills: int = KILLS) ->
             stage.listen(0.1)
         stage.listen(0.2)  # the last outcomes
         owner_deaths += 1  # a death at an unlucky moment may be another owner's
+        stage.close()
         found = problems(
             stage.events,
-            direct.dead(path),
-            delivery_limit=direct.DELIVERY_LIMIT,
+            hands.dead(path),
+            delivery_limit=hands.DELIVERY_LIMIT,
             owner_deaths=owner_deaths,
+            fetches_ahead=hands.FETCHES_AHEAD,
         )
         put_count = sum(event.kind == PUT for event in stage.events)
         return Told(found, put_count, owner_deaths, takeovers)

@@ -75,6 +75,22 @@ def test_a_settled_job_is_not_worked_again(kind: str) -> None:
     assert "after it was settled" in told(*story, *again, late, dead=dead)
 
 
+def test_a_worker_may_have_a_job_from_a_dead_owner_but_cannot_settle_it() -> None:
+    again = (*GOOD, Event(3, GOT, JOB, 21, 1), Event(3, TRYING, JOB))
+
+    def found(kind: str) -> list[str]:
+        story = (*again, Event(3, kind, JOB, 30))
+        return problems(story, (), delivery_limit=3, owner_deaths=1, fetches_ahead=True)
+
+    assert not found(UNSURE)
+    assert "after it was settled" in "".join(found(ACKED))
+
+
+def test_a_job_that_was_appended_again_may_be_there_twice() -> None:
+    story = [*GOOD[:2], Event(2, TRYING, JOB, 0, 1), Event(2, REJECTED, JOB, 20)]
+    assert not told(*story, Event(3, GOT, JOB, 30, 1), Event(3, ACKED, JOB, 40), dead=(JOB, JOB))
+
+
 def test_a_job_is_delivered_up_to_the_limit() -> None:
     three = [event for count in (1, 2, 3) for event in delivered(count)]
     assert not told(GOOD[0], *three, dead=(JOB,))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.queue.processes import direct
+from tests.queue.processes import direct, over_queue
 from tests.queue.processes.story import tell
 from tests.support.sizes import size
 
@@ -18,9 +18,12 @@ SEARCH = 12
 
 
 @pytest.mark.parametrize("seed", range(size(4, full=200)))
-def test_no_job_is_lost_or_worked_after_its_acknowledgement(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("hands", [direct, over_queue], ids=["share group", "queue"])
+def test_no_job_is_lost_or_worked_after_its_acknowledgement(
+    tmp_path: Path, hands: Any, seed: int
+) -> None:
     durability = "fsync" if seed % 2 else "os"
-    told = tell(str(tmp_path / "data"), seed, durability=durability)
+    told = tell(hands, str(tmp_path / "data"), seed, durability=durability)
     print(told)
     assert not told.problems, "\n".join(told.problems)
     assert told.put_count > 0
@@ -46,7 +49,7 @@ def test_stories_find_planted_bugs(
 ) -> None:
     monkeypatch.setattr(direct.DirectQueue, name, planted)  # the forked processes inherit it
     for seed in range(SEARCH):
-        told = tell(str(tmp_path / f"{seed}/data"), seed)
+        told = tell(direct, str(tmp_path / f"{seed}/data"), seed)
         if any(problem in each for each in told.problems):
             return
     raise AssertionError(f"{SEARCH} stories have not found it")
