@@ -91,6 +91,8 @@ OUTCOMES = {
 }
 COPYING: tuple[int, ...] = ()
 FETCHES_AHEAD = False
+PENDING = (events.PUT, events.GOT)
+"""Last events of jobs that have to come again. A released job may be dead."""
 
 
 def open_queue(cluster: embedlog.SharedCluster) -> DirectQueue:

@@ -12,6 +12,8 @@ NAME = "jobs"
 LOCK_S = 5.0
 RETRIES = 3
 FETCHES_AHEAD = True
+PENDING = (events.PUT, events.GOT, events.RELEASED)
+"""Last events of jobs that have to come again."""
 DELIVERY_LIMIT = 10
 """The queue's limit for deliveries that no failure ended; each failure is a new record as well."""
 DELAY_MAX_S = 0.3
@@ -62,8 +64,9 @@ def settle(job: embedlog.Job, chosen: str) -> str:
         job.release(delay=0.05)
         return events.RELEASED
     if chosen == "fail":
+        is_last = job.failures >= RETRIES
         job.fail("poison")
-        return events.RELEASED
+        return events.REJECTED if is_last else events.RELEASED
     if chosen == "reject":
         job.reject("no luck")
         return events.REJECTED
