@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,9 +60,20 @@ class Service:
         assert self._process.returncode == 0, self.lines[-20:]
         assert self.lines[-1] == "stopped"
 
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self._process.kill()
+        self._process.wait()
+
     def handled(self) -> set[int]:
         """Return the numbers that a consumer service has handled."""
         return {int(line.split()[1]) for line in self.lines if line.startswith("handled")}
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Look until it is true; the test's time-out is the limit."""
+    while not is_true():
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -170,9 +186,60 @@ def test_spark_makes_the_same_table_from_a_directory_and_from_a_cluster(tmp_path
     assert sorted((row["key"], row["value"]) for row in tables[0]) == sorted(sent)
 
 
+@pytest.mark.slow
+def test_the_web_shop_sends_each_mail_once(tmp_path: Path) -> None:
+    """Of three workers, one is stopped and one is killed; one customer has a wrong address."""
+    data, orders = tmp_path / "shop", range(30)
+    addresses = {f"customer-{number}": f"{number}@example.com" for number in range(7)}
+    customers = data.with_suffix(".customers")
+    customers.write_text(json.dumps({**addresses, "customer-5": "nobody"}))
+    shop = (str(EXAMPLES / "web_shop.py"),)
+
+    def sent() -> dict[str, str]:
+        with sqlite3.connect(data.with_suffix(".mails"), timeout=30) as base:
+            return dict(base.execute("SELECT key, address FROM mails"))
+
+    with (
+        service("web_shop.py", "work", str(data)) as first,
+        service("web_shop.py", "work", str(data)) as second,
+        service("web_shop.py", "work", str(data)) as third,
+        embedlog.connect_or_open(data) as cluster,
+        cluster.queue("mails") as queue,
+    ):
+        for worker in (first, second, third):
+            worker.read_until(lambda lines: "working" in lines)
+        assert run(*shop, "sell", str(data), "30") == "30 orders\n"
+        first.read_until(lambda lines: any("done" in line for line in lines))
+        first.stop()
+        second.kill()
+        good = {f"order {number}" for number in orders if number % 7 != 5}
+        wait_until(lambda: good <= sent().keys() and len(queue.dead) == 4)
+        dashboard, *dead = run(*shop, "look", str(data)).splitlines()
+        assert re.fullmatch(r"\d+ waiting for \d+ s, 2 later, 4 dead", dashboard), dashboard
+        reason = r"customer-5: ValueError: 'nobody' is no address after \d+ tries"
+        assert len(dead) == 4
+        assert all(re.fullmatch(reason, line) for line in dead), dead
+        customers.write_text(json.dumps(addresses))
+        assert run(*shop, "mend", str(data)) == "4 jobs again\n"
+        wait_until(lambda: {f"order {number}" for number in orders} <= sent().keys())
+        third.stop()
+        assert len(queue.dead) == 0
+        mails = sent()
+        for number in orders:
+            assert mails.pop(f"order {number}") == addresses[f"customer-{number % 7}"]
+        kinds = Counter(key.rpartition(" ")[0] for key in mails)
+        assert kinds.keys() == {"report", "recount the stock"}
+        assert kinds["recount the stock"] == 1
+        with cluster.consumer(isolation_level="read_committed") as consumer:
+            consumer.assign([("orders", 0)])
+            consumer.seek_to_beginning()
+            found = [json.loads(record.value or b"")["number"] for record in consumer.poll(10_000)]
+        assert found == list(orders)
+
+
 def test_every_example_has_a_test() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "asyncio_service", "columns", "consumer_service", "embedded_queue", "exactly_once",
         "fake_broker",
-        "producer_service", "spark_read", "unit_test_with_broker",
+        "producer_service", "spark_read", "unit_test_with_broker", "web_shop",
     }  # fmt: skip

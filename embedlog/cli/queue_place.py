@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import embedlog
 from embedlog.errors import ConfigError
+from embedlog.queue.names import QueueNames
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import is_directory
 from embedlog.storage.paths import META_PROPERTIES
@@ -47,8 +48,8 @@ def opened(
 def _queue(target: Any, name: str, timeout_s: float, *, create: bool) -> embedlog.Queue:
     with embedlog.Admin(target) as admin:
         topics = admin.list_topics(timeout_ms=int(timeout_s * 1000))
-    if not create and f"{name}.dead" not in topics:
-        queues = sorted(each[: -len(".dead")] for each in topics if each.endswith(".dead"))
+    queues = QueueNames.queues(topics)
+    if not create and name not in queues:
         known = f"the queues are {', '.join(queues)}" if queues else "there are none"
         raise ConfigError(f"there is no queue {name!r}; {known}")
     return embedlog.Queue(target, name)

@@ -5,6 +5,6 @@ consumer of the group may work on them. What Kafka has no place for lies in topi
 
     jobs            ready jobs; `jobs.p1` and so on if the queue has priorities
     jobs.delayed    jobs for later, compacted by the job's id: see `delays`
-    jobs.dead       jobs that were given up, with the reason
+    dlq.jobs        jobs that were given up, with the reason
     jobs.replies    results of jobs whose maker wants them
 """

@@ -14,10 +14,14 @@ def next_ms(expression: str, after_ms: int) -> int:
     300000
 
     Raises:
-        ConfigError: the expression is wrong, or no time fits it.
+        ConfigError: the expression is wrong, no time fits it, or the package is missing.
     """
-    from cronsim import CronSim, CronSimError
-
+    try:
+        from cronsim import CronSim, CronSimError
+    except ImportError:
+        raise ConfigError(
+            f"put(cron={expression!r}): cronsim is missing: pip install 'embedlog[cron]'"
+        ) from None
     after = datetime.fromtimestamp(after_ms / 1000, UTC)
     try:
         found = next(CronSim(expression, after), None)

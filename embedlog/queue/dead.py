@@ -12,11 +12,11 @@ from embedlog.client.producer.producer import Producer
 from embedlog.errors import KafkaError
 from embedlog.queue import names
 from embedlog.queue.job_record import JobRecord
-from embedlog.queue.reading import read_to_end
+from embedlog.queue.reading import read_one, read_to_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from embedlog.client.admin.admin import Admin
     from embedlog.client.connect import Target
@@ -25,19 +25,27 @@ if TYPE_CHECKING:
     from embedlog.queue.names import QueueNames
     from embedlog.queue.values import Values
 
+    Header = tuple[str, bytes | None]
+    Headers = Sequence[Header]
     Chosen = Iterable["str | DeadJob"] | None
 
 LEFT = "job.left"
 """Header of a marker: the partition and offset of a job that has left."""
 
-_LETTER = "__dlq.errors."
 _NOT_KEPT = frozenset((names.REASON, names.ERROR, names.FAILURES, names.DELIVERIES))
 
 
 class DeadJob(JobRecord):
     """A job that was given up. Its `value` is None if the dead letter has no copy of it."""
 
-    __slots__ = ()
+    __slots__ = ("all_headers",)
+
+    def __init__(self, record: ConsumerRecord, values: Values, former: Headers = ()) -> None:
+        """`former` are headers of the job's own record, if the letter has none of them."""
+        super().__init__(record, values)
+        self.all_headers: list[Header] = [*former, *record.headers]
+        """The headers as pairs, with all of a name that occurs more than once."""
+        self.headers = dict(self.all_headers)
 
     @property
     def id(self) -> str:
@@ -53,8 +61,9 @@ class DeadJob(JobRecord):
     @property
     def deliveries(self) -> int:
         """How often a worker got the job."""
-        text = self._text(names.DELIVERIES) or self._letter("delivery.count") or "0"
-        return int(text) if text.isdigit() else 0
+        count = self._number(names.LETTER + "delivery.count")
+        # A letter of the queue counts all deliveries; a broker counts them for the last record.
+        return count if names.REASON in self.headers else self._number(names.DELIVERIES) + count
 
     @property
     def died_at_ms(self) -> int:
@@ -67,12 +76,20 @@ class DeadJob(JobRecord):
         return self._letter("topic")
 
     @property
+    def source(self) -> tuple[str, int, int] | None:
+        """Topic, partition and offset of the job's record; None if the letter does not say."""
+        topic, partition, offset = map(self._letter, ("topic", "partition", "offset"))
+        if topic is None or not f"{partition}{offset}".isdigit():
+            return None
+        return topic, int(partition or ""), int(offset or "")
+
+    @property
     def place(self) -> tuple[int, int]:
         """Partition and offset in the dead topic."""
         return self.record.partition, self.record.offset
 
     def _letter(self, name: str) -> str | None:
-        return self._text(_LETTER + name)
+        return self._text(names.LETTER + name)
 
     def __repr__(self) -> str:
         return f"<DeadJob {self.id}, {self.deliveries} deliveries, {self.reason!r}>"
@@ -98,7 +115,7 @@ class DeadJobs:
         return iter(self._jobs())
 
     def __len__(self) -> int:
-        return len(self._jobs())
+        return len(self._present())
 
     def redrive(self, jobs: Chosen = None) -> int:
         """Put dead jobs into their queue again; return how many.
@@ -139,9 +156,9 @@ class DeadJobs:
 
     def _put_again(self, transaction: Transaction, job: DeadJob) -> None:
         headers = [
-            (name, value or b"")
-            for name, value in job.headers.items()
-            if not name.startswith(_LETTER) and name not in _NOT_KEPT
+            each
+            for each in job.all_headers
+            if not each[0].startswith(names.LETTER) and each[0] not in _NOT_KEPT
         ]
         if names.JOB_ID not in job.headers:
             headers.append((names.JOB_ID, job.id.encode()))
@@ -156,7 +173,12 @@ class DeadJobs:
         transaction.send(self._names.dead, None, partition=partition, headers=[header])
 
     def _jobs(self) -> list[DeadJob]:
-        """Read the dead topic; return the jobs that have not left, the oldest first."""
+        """Return the jobs that have not left, the oldest first."""
+        jobs = self._completed(self._present())
+        return sorted(jobs, key=lambda job: (job.died_at_ms, job.place))
+
+    def _present(self) -> list[DeadJob]:
+        """Read the dead topic; return the jobs that have not left, as their letters are."""
         found: dict[tuple[int, int], DeadJob] = {}
         for record in self._records():
             job = DeadJob(record, self._values)
@@ -166,7 +188,20 @@ class DeadJobs:
             else:
                 partition, _, offset = left.decode().partition("-")
                 found.pop((int(partition), int(offset)), None)
-        return sorted(found.values(), key=lambda job: (job.died_at_ms, job.place))
+        return list(found.values())
+
+    def _completed(self, jobs: Iterable[DeadJob]) -> Iterator[DeadJob]:
+        """Yield the jobs with their own headers, which a broker's letter does not have.
+
+        The job's record gives them, until it is removed together with other done jobs.
+        """
+        with Consumer(self._target, isolation_level="read_committed", max_poll_records=1) as reader:
+            for job in jobs:
+                source = None if names.REASON in job.headers else job.source
+                record = None
+                if source is not None and source[0] in self._names.levels:
+                    record = read_one(reader, source[:2], source[2])
+                yield job if record is None else DeadJob(job.record, self._values, record.headers)
 
     def _records(self) -> Iterator[ConsumerRecord]:
         with Consumer(self._target, isolation_level="read_committed") as consumer:
@@ -184,7 +219,7 @@ class DeadJobs:
             partitions = consumer.partitions_for(self._names.dead)
             ends = consumer.end_offsets([(self._names.dead, each.partition) for each in partitions])
         first = {key.partition: end for key, end in ends.items()}
-        for job in self._jobs():  # after the ends, so that no job is overlooked
+        for job in self._present():  # after the ends, so that no job is overlooked
             partition, offset = job.place
             first[partition] = min(first[partition], offset)
         offsets = {(self._names.dead, partition): offset for partition, offset in first.items()}

@@ -15,7 +15,13 @@ _UNREAD = object()
 
 
 class JobRecord:
-    """The facts about a job that its record tells. They never change."""
+    """The facts about a job that its record tells. They never change.
+
+    >>> with embedlog.open() as cluster, cluster.queue("jobs") as queue:
+    ...     made = queue.put({"image": 17}, key="customer 7")
+    ...     [(job.id, job.value, job.key) for job in queue.peek()]
+    [('jobs-0-0', {'image': 17}, b'customer 7')]
+    """
 
     __slots__ = ("_value", "_values", "headers", "record")
 
@@ -84,3 +90,6 @@ class JobRecord:
     def _number(self, header: str) -> int:
         text = self._text(header) or ""
         return int(text) if text.isdigit() else 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"

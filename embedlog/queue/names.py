@@ -7,10 +7,13 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
-_SUFFIXES = ("delayed", "dead", "replies")
+_SUFFIXES = (".delayed", ".replies")
 _SUFFIX_LENGTH_MAX = 8
+_DEAD = "dlq."
+"""Brokers write dead letters only to topics whose names begin so, unless their setting
+errors.deadletterqueue.topic.name.prefix says otherwise."""
 
 JOB_ID = "job.id"
 """Header: the id of a job that has no place in the ready topic yet, or had one before."""
@@ -26,6 +29,8 @@ REASON = "job.reason"
 """Header of a dead job: why it was given up."""
 REPLY = "job.reply"
 """Header: the maker of the job waits for its result."""
+LETTER = "__dlq.errors."
+"""The headers of dead letters that brokers write (KIP-1191) begin so."""
 PUT_AT = "job.put.at"
 """Header: when the job was put, in ms since 1970, if the record's timestamp says something else."""
 
@@ -35,7 +40,7 @@ class QueueNames:
 
     >>> names = QueueNames("jobs", priorities=2)
     >>> names.levels, names.dead
-    (('jobs.p1', 'jobs'), 'jobs.dead')
+    (('jobs.p1', 'jobs'), 'dlq.jobs')
     """
 
     __slots__ = ("dead", "delayed", "levels", "name", "replies")
@@ -49,8 +54,8 @@ class QueueNames:
             problem = f"'{name}' is longer than {topic_names.LENGTH_MAX - _SUFFIX_LENGTH_MAX}"
         if problem is None and name.startswith("__"):
             problem = f"'{name}' begins with '__', as Kafka's internal topics do"
-        if problem is None and name.endswith(tuple(f".{suffix}" for suffix in _SUFFIXES)):
-            problem = f"'{name}' is a topic of the queue '{name.rpartition('.')[0]}'"
+        if problem is None and (name.endswith(_SUFFIXES) or name.startswith(_DEAD)):
+            problem = f"'{name}' is named as a topic of another queue"
         if problem is not None:
             raise ConfigError(f"queue({name!r}): a queue's name is a topic's name: {problem}")
         self.name = name
@@ -58,18 +63,28 @@ class QueueNames:
         higher = (f"{name}.p{level}" for level in range(priorities - 1, 0, -1))
         self.levels = (*higher, name)
         """The topics of ready jobs, the highest priority first."""
-        self.delayed, self.dead, self.replies = (f"{name}.{suffix}" for suffix in _SUFFIXES)
+        self.delayed, self.replies = (name + suffix for suffix in _SUFFIXES)
+        self.dead = _DEAD + name
+
+    @staticmethod
+    def queues(topics: Iterable[str]) -> list[str]:
+        """Return the sorted names of the queues that have these topics.
+
+        >>> QueueNames.queues(["jobs", "jobs.delayed", "dlq.jobs", "events"])
+        ['jobs']
+        """
+        return sorted(topic[len(_DEAD) :] for topic in topics if topic.startswith(_DEAD))
 
     @classmethod
     def present(cls, name: object, topics: Container[str], *, priorities: int) -> QueueNames:
         """Return the names of a queue with at least the priorities that its topics have.
 
-        >>> QueueNames.present("jobs", {"jobs", "jobs.p1", "jobs.dead"}, priorities=1).levels
+        >>> QueueNames.present("jobs", {"jobs", "jobs.p1", "dlq.jobs"}, priorities=1).levels
         ('jobs.p1', 'jobs')
         """
         count = 1
         # The topic with a dead topic of its own is another queue.
-        while f"{name}.p{count}" in topics and f"{name}.p{count}.dead" not in topics:
+        while f"{name}.p{count}" in topics and f"{_DEAD}{name}.p{count}" not in topics:
             count += 1
         return cls(name, priorities=max(count, priorities))
 

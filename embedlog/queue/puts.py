@@ -8,7 +8,7 @@ from embedlog.queue.put_options import PutOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from embedlog.client.connect import Target
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from embedlog.queue.values import Values
     from embedlog.runtime import Runtime
 
-    Headers = Sequence[tuple[str, bytes]]
+    Header = tuple[str, bytes | None]
+    Headers = Sequence[Header]
 
 _ID_BYTES = 16
 
@@ -133,14 +134,14 @@ class Puts:
             for index in range(batch.record_count)
         ]
 
-    def again(self, job: JobRecord, headers: Mapping[str, bytes], delay: float) -> None:
+    def again(self, job: JobRecord, headers: Headers, delay: float) -> None:
         """Append a job once more, for `delay` seconds later."""
-        topic, told = job.record.topic, list(headers.items())
+        topic = job.record.topic
         if delay:
             options = PutOptions(key=job.key, delay=delay)
-            self._delay(options, topic, job.raw or b"", job.id, told)
+            self._delay(options, topic, job.raw or b"", job.id, headers)
         else:
-            self.append(topic, job.raw, job.key, told)
+            self.append(topic, job.raw, job.key, headers)
 
     def close(self) -> None:
         self._producer.close()

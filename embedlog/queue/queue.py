@@ -20,7 +20,7 @@ from embedlog.queue.names import QueueNames
 from embedlog.queue.put_options import MANY, ONE, PutOptions, check_names
 from embedlog.queue.puts import Puts
 from embedlog.queue.settling import Settling
-from embedlog.queue.setup import create_missing, keeps_order
+from embedlog.queue.setup import DELIVERIES_MAX, create_missing, keeps_order
 from embedlog.queue.taking.takers import Takers
 from embedlog.queue.values import Values
 from embedlog.runtime import real_runtime
@@ -30,7 +30,7 @@ from embedlog.user_warnings import user_line, warn_user
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any, Unpack
+    from typing import Any, Unpack, overload
 
     from embedlog.client.connect import Target
     from embedlog.queue.arguments import PutArguments, PutManyArguments
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from embedlog.queue.replies import Replies
     from embedlog.queue.stats import QueueStats
     from embedlog.queue.values import Serializer
+    from embedlog.queue.working.worker import Worker
     from embedlog.runtime import Runtime
 
 _PLAIN = PutOptions()
@@ -268,8 +269,16 @@ class Queue:
         self._check_open("get")
         if self._runtime.clock.monotonic_ms() >= self._chores.next_ms:
             self._chores.do()
-        taken = self._takers.take(arguments.timeout_s(timeout, "get"))
-        return None if taken is None else Job(self._settling, taken)
+        timeout_s = arguments.timeout_s(timeout, "get")
+        while True:
+            taken = self._takers.take(timeout_s)
+            if taken is None:
+                return None
+            job = Job(self._settling, taken)
+            if taken.record.delivery_count < DELIVERIES_MAX:
+                return job
+            # A broker would give the job up at the end of this delivery, and lose its headers.
+            job.reject(f"{job.deliveries - 1} deliveries ended without an acknowledgement")
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until every acknowledgement of this process is stored or refused.
@@ -278,6 +287,28 @@ class Queue:
         """
         self._check_open("flush")
         return self._takers.flush(arguments.timeout_s(timeout, "flush"))
+
+    if TYPE_CHECKING:
+
+        @overload
+        def worker(
+            self,
+            function: Callable[[Job], Any],
+            *,
+            concurrency: int = 1,
+            retries: int | None = None,
+            backoff: Backoff | None = None,
+        ) -> Worker: ...
+
+        @overload
+        def worker(
+            self,
+            function: None = None,
+            *,
+            concurrency: int = 1,
+            retries: int | None = None,
+            backoff: Backoff | None = None,
+        ) -> Callable[[Callable[[Job], Any]], Worker]: ...
 
     def worker(
         self,

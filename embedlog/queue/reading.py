@@ -37,6 +37,18 @@ def read_to_end(
             raise TimedOut(f"no record of {left} came within {_EMPTY_MAX * _SLICE_MS} ms")
 
 
+def read_one(consumer: Consumer, key: tuple[str, int], offset: int) -> ConsumerRecord | None:
+    """Return the record at an offset; None if it was removed."""
+    (first,) = consumer.beginning_offsets([key]).values()
+    (end,) = consumer.end_offsets([key]).values()
+    if not first <= offset < end:
+        return None
+    consumer.assign([key])
+    consumer.seek(key, offset)
+    record = next(read_to_end(consumer, [key]), None)
+    return record if record is not None and record.offset == offset else None
+
+
 def undone_records(
     consumer: Consumer, key: tuple[str, int], start: int, done: Sequence[tuple[int, int]]
 ) -> Iterator[ConsumerRecord]:

@@ -12,11 +12,12 @@ from embedlog.queue import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from embedlog.queue.job_record import JobRecord
     from embedlog.queue.names import QueueNames
-    from embedlog.queue.puts import Puts
+    from embedlog.queue.puts import Header, Puts
     from embedlog.queue.taking.taken import Taken
     from embedlog.queue.taking.taker import Taker
     from embedlog.queue.taking.takers import Takers
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     Why = BaseException | str | None
 
 _ERROR_LENGTH_MAX = 2000
-_LETTER = "__dlq.errors."
-"""The headers of dead letters that the broker writes (KIP-1191) begin so."""
 _PATIENCE_MS = 30_000
 
 
@@ -82,29 +81,29 @@ class Settling:
                 f"release({job.id}): with a delay or an error, later jobs of the key would "
                 "overtake this one; this queue keeps the order of keys: release() without them"
             )
-        headers = self._told(job, deliveries)
+        changed: dict[str, bytes] = {}
         if error is not None:
-            headers[names.ERROR] = _text(error)
-            headers[names.FAILURES] = str(job.failures + 1).encode()
-        self._puts.again(job, headers, delay)
+            changed[names.ERROR] = _text(error)
+            changed[names.FAILURES] = str(job.failures + 1).encode()
+        self._puts.again(job, _told(job, deliveries, changed), delay)
 
     def bury(self, job: JobRecord, deliveries: int, reason: Why) -> None:
         """Append a job to the dead ones."""
         record = job.record
-        headers = self._told(job, deliveries)
+        changed = {names.REASON: _text("rejected" if reason is None else reason)}
         if isinstance(reason, BaseException):
-            headers[names.ERROR] = _text(reason)
-        headers[names.REASON] = _text("rejected" if reason is None else reason)
+            changed[names.ERROR] = _text(reason)
         letter = {
             "topic": record.topic,
             "partition": str(record.partition),
             "offset": str(record.offset),
             "group": self.name,
             "delivery.count": str(deliveries),
-            "message": headers[names.REASON].decode("utf-8", "replace"),
+            "message": changed[names.REASON].decode("utf-8", "replace"),
         }
-        told = [(_LETTER + name, text.encode()) for name, text in letter.items()]
-        self._puts.append(self._names.dead, job.raw, job.key, [*told, *headers.items()])
+        told = [(names.LETTER + name, text.encode()) for name, text in letter.items()]
+        headers = [*told, *_told(job, deliveries, changed)]
+        self._puts.append(self._names.dead, job.raw, job.key, headers)
 
     def reply(self, job: JobRecord, *, result: Any = None, error: Why = None) -> None:
         """Append the result of a job, or its error, for the maker of the job."""
@@ -120,17 +119,21 @@ class Settling:
             headers.append((names.ERROR, _text(error)))
         self._puts.append(self._names.replies, value, job.id.encode(), headers)
 
-    def _told(self, job: JobRecord, deliveries: int) -> dict[str, bytes]:
-        """Return the headers of the next record of a job."""
-        headers = {
-            name: value or b""
-            for name, value in job.headers.items()
-            if not name.startswith(_LETTER) and name != names.REASON
-        }
-        headers[names.JOB_ID] = job.id.encode()
-        headers[names.DELIVERIES] = str(deliveries).encode()
-        headers[names.PUT_AT] = str(job.put_at_ms).encode()
-        return headers
+
+def _told(job: JobRecord, deliveries: int, changed: Mapping[str, bytes]) -> list[Header]:
+    """Return the headers of the next record of a job."""
+    own = {
+        names.JOB_ID: job.id.encode(),
+        names.DELIVERIES: str(deliveries).encode(),
+        names.PUT_AT: str(job.put_at_ms).encode(),
+        **changed,
+    }
+    kept: list[Header] = [
+        (name, value)
+        for name, value in job.record.headers
+        if not name.startswith(names.LETTER) and name not in own and name != names.REASON
+    ]
+    return [*kept, *own.items()]
 
 
 def _text(why: BaseException | str) -> bytes:

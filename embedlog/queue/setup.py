@@ -27,11 +27,13 @@ _REPLIES = {"retention.ms": 86_400_000}
 
 _LOCK = "share.record.lock.duration.ms"
 _KEY_ORDER = "embedlog.share.key.order"
+DELIVERIES_MAX = 10
+"""Deliveries of a record; the last one only gives the job up. Brokers allow 10 by default."""
 _GROUP = {
     "share.auto.offset.reset": "earliest",
     "share.isolation.level": "read_committed",
     # Crashes of workers count against this limit; failures against the queue's `retries`.
-    "share.delivery.count.limit": 10,
+    "share.delivery.count.limit": DELIVERIES_MAX,
     "errors.deadletterqueue.copy.record.enable": "true",
 }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import embedlog
-from embedlog import ConfigError, IllegalState, Job, Queue
+from embedlog import AcknowledgeType, ConfigError, IllegalState, Job, Queue
 from embedlog.errors import ClosedError, InvalidRecordState, InvalidRequest, MessageTooLarge
 from embedlog.testing import Kafka
 
@@ -93,6 +94,60 @@ def test_a_job_dies_after_its_retries(cluster: embedlog.Cluster) -> None:
         assert (dead.id, dead.value, dead.deliveries) == (made, {"number": 1}, 3)
         assert dead.reason == dead.last_error == "ValueError: never"
         assert queue.stats().dead == 1
+
+
+def test_a_job_that_comes_too_often_dies(queue: Queue) -> None:
+    made = queue.put({"poison": True}, id="mine", key="k", headers={"trace": "7"})
+    for number in range(9):
+        job = taken(queue)
+        assert job.deliveries == number + 1
+        job.release()
+    assert is_empty(queue)
+    (dead,) = queue.dead
+    assert (dead.id, dead.value, dead.key) == (made, {"poison": True}, b"k")
+    assert dead.reason == "9 deliveries ended without an acknowledgement"
+    assert dead.headers["trace"] == b"7"
+    assert queue.dead.redrive() == 1
+    job = taken(queue)
+    assert (job.id, job.value, job.deliveries) == (made, {"poison": True}, 1)
+
+
+def test_a_letter_of_the_broker_has_the_headers_of_its_job(
+    cluster: embedlog.Cluster, queue: Queue
+) -> None:
+    made = queue.put({"to": "x"}, id="mine", key="k", headers={"trace": "7"})
+    later = queue.put(b"later")
+    with cluster.share_consumer(group_id="jobs", share_acknowledgement_mode="explicit") as consumer:
+        consumer.subscribe(["jobs"])
+        for record in consumer.poll(10_000):
+            consumer.acknowledge(record, AcknowledgeType.REJECT)
+        consumer.commit_sync()
+    dead, second = queue.dead
+    assert (dead.id, dead.value, dead.key, dead.deliveries) == (made, {"to": "x"}, b"k", 1)
+    assert (dead.reason, dead.headers["trace"]) == ("Offset rejected by client.", b"7")
+    assert (second.id, second.value) == (later, b"later")
+    with cluster.admin() as admin:  # the done records are removed
+        admin.delete_records({("jobs", 0): 2}).check()
+    assert [job.value for job in queue.dead] == [b'{"to":"x"}', b"later"]
+    assert queue.dead.redrive([later]) == 1
+    assert taken(queue).id == later
+
+
+def test_headers_stay_as_they_are(cluster: embedlog.Cluster, queue: Queue) -> None:
+    given = [("twice", b"1"), ("empty", None), ("twice", b"2")]
+    with cluster.producer() as producer:
+        producer.append("jobs", b"work", headers=given)
+    for settle in (
+        lambda job: job.release(error="once more"),
+        lambda job: job.release(delay=0.01),
+        lambda job: job.reject(),
+    ):
+        job = taken(queue)
+        assert [each for each in job.record.headers if each[0] in ("twice", "empty")] == given
+        settle(job)
+    assert queue.dead.redrive() == 1
+    found = [each for each in taken(queue).record.headers if each[0] in ("twice", "empty")]
+    assert found == given
 
 
 def test_the_end_of_the_program_is_no_failure(queue: Queue) -> None:
@@ -223,7 +278,9 @@ def test_a_queue_that_exists_keeps_its_priorities(cluster: embedlog.Cluster) -> 
         queue.put(b"x", priority=4)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "__jobs", "jobs.dead", "x" * 245, 7, None])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "__jobs", "dlq.jobs", "jobs.delayed", "x" * 245, 7, None]
+)
 def test_a_queue_is_named_as_a_topic(cluster: embedlog.Cluster, name: object) -> None:
     with pytest.raises(ConfigError, match="queue"):
         cluster.queue(name)  # type: ignore[arg-type]
@@ -275,6 +332,17 @@ def test_an_unknown_option_is_named(queue: Queue) -> None:
     with pytest.raises(TypeError, match="^put_many has no option 'delay'; its options: key, p"):
         queue.put_many([b"work"], delay=1)  # type: ignore[call-arg]
     assert is_empty(queue)
+
+
+def test_cron_names_the_package_that_it_needs(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="cron='often'"):
+        queue.put(b"work", cron="often")
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+    with pytest.raises(ConfigError, match=r"cronsim is missing: pip install 'embedlog\[cron\]'"):
+        queue.put(b"work", cron="0 3 * * *")
+    assert queue.stats().delayed == 0
 
 
 def test_a_closed_queue_refuses_calls(cluster: embedlog.Cluster) -> None:

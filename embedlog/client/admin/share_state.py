@@ -1,6 +1,6 @@
-"""Which records after its start offset a share group is done with, as its coordinator stores it.
+"""Reads the offsets of the records that a share group is done with, from its coordinator.
 
-The stored start offset follows with the next write, so records after it may be done, too.
+A group's stored start offset is one write behind, so some records after it are done.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.record import ConsumerRecord
     from embedlog.queue.put_options import PutOptions
 
-    Headers = list[tuple[str, bytes]]
+    Headers = list[tuple[str, bytes | None]]
 
 TOPIC = "job.to"
 """The topic that gets the job."""
@@ -35,7 +35,7 @@ def delayed_headers(options: PutOptions, topic: str, now_ms: int) -> Headers:
     Raises:
         ConfigError: the cron expression is wrong.
     """
-    told = [(TOPIC, topic.encode()), (PUT_AT, str(now_ms).encode())]
+    told: Headers = [(TOPIC, topic.encode()), (PUT_AT, str(now_ms).encode())]
     if options.id is not None:
         told.append((NAMED, b"1"))
     if options.key is not None:
@@ -84,7 +84,7 @@ class Entry:
         self.value = _optional(record.value)
         self.due_ms: int = record.timestamp
         self.offset: int = record.offset
-        self.headers = [(name, bytes(value or b"")) for name, value in record.headers]
+        self.headers = [(name, _optional(value)) for name, value in record.headers]
 
     @property
     def job_headers(self) -> Headers:
