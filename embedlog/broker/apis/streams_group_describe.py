@@ -7,7 +7,6 @@ INVALID_GROUP_ID. v1 assignor, and descriptions of topologies (KIP-1331).
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.error_texts import message_for_admin
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined
@@ -58,9 +57,7 @@ def _describe(broker: Broker, group_id: str) -> DescribedGroup | Pending[Describ
     )
 
     def refused(error: KafkaError) -> DescribedGroup:
-        return DescribedGroup(
-            group_id=group_id, error_code=error.code, error_message=message_for_admin(error)
-        )
+        return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
 
     return answered(pending, refused)
 

@@ -35,6 +35,12 @@ _SHARING = {
     "group.share.assignment.interval.ms": "0",
     "group.share.assignor.offload.enable": "false",
 }
+_STREAMING = {
+    **_FAILING,
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.assignor.offload.enable": "false",
+    "group.streams.initial.rebalance.delay.ms": "0",
+}
 
 
 class Kind(NamedTuple):
@@ -66,5 +72,6 @@ KINDS: dict[str, Kind] = {
         APART,
     ),
     "share members": Kind(_SHARING, APART),
+    "streams members": Kind(_STREAMING, APART),
     "directories": Kind(_FAILING, APART, DIRECTORIES),
 }

@@ -14,6 +14,7 @@ from tests.golden.three_brokers.scenarios import (
     share_coordinators,
     share_groups,
     share_leaders,
+    streams_groups,
     waiting,
     wrong_broker,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "share_coordinators",
     "share_leaders",
     "share_groups",
+    "streams_groups",
     "waiting",
     "wrong_broker",
 ]
