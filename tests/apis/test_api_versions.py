@@ -53,6 +53,7 @@ def test_features_are_those_of_kafka_4_4_that_are_served(cluster: Cluster, versi
         "metadata.version": (7, 33),
         "transaction.version": (0, 2),
         "share.version": (0, 2),
+        "streams.version": (0, 1),
         "eligible.leader.replicas.version": (0, 1),
     }
     from_zero = {name for name, (low, _) in everything.items() if low == 0}
@@ -64,6 +65,7 @@ def test_features_are_those_of_kafka_4_4_that_are_served(cluster: Cluster, versi
         "group.version": 1,
         "transaction.version": 2,
         "share.version": 2,
+        "streams.version": 1,
         "eligible.leader.replicas.version": 1,
         "metadata.version": 33,
     }
@@ -75,12 +77,12 @@ def test_a_feature_of_an_older_log_that_is_not_served_is_not_listed(
 ) -> None:
     core = cluster.broker().core
     with monkeypatch.context() as older:
-        older.setitem(features.SUPPORTED, "streams.version", (0, 1))
-        core.controller.update_features([("streams.version", 1, features.UPGRADE)])
-    assert core.image.feature_level("streams.version") == 1
+        older.setitem(features.SUPPORTED, "other.version", (0, 1))
+        core.controller.update_features([("other.version", 1, features.UPGRADE)])
+    assert core.image.feature_level("other.version") == 1
     response = ask(cluster, identified(), 4)
     named = [*response.supported_features, *response.finalized_features]
-    assert "streams.version" not in {each.name for each in named}
+    assert "other.version" not in {each.name for each in named}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def test_a_handler_is_typed_as_its_request_is() -> None:
         handle = handler_module(api_key).handle
         request, response = f"{NAMES[api_key]}Request", f"{NAMES[api_key]}Response"
         schema = (SCHEMAS / f"{module_name(api_key)}.py").read_text()
-        (answer,) = re.findall(rf'^class {request}\(Request\["(.+)"\]\):$', schema, re.MULTILINE)
+        (answer,) = re.findall(
+            rf'^class {request}\(\s*Request\["(.+)"\]\s*\):$', schema, re.MULTILINE
+        )
         assert handle.__annotations__["request"] == request
         returned = set(handle.__annotations__["return"].split(" | "))
         assert returned - {f"Pending[{response}]"} == set(answer.split(" | ")), request

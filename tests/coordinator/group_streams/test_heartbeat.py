@@ -171,7 +171,7 @@ def test_a_restarted_shard_has_the_same_groups(world: StreamsWorld, compacted: b
     assert after.state_name() == "Stable"
     assert first.active | second.active == {("0", n) for n in range(4)}
     again.elapse(SESSION_MS + 1)
-    assert not after.members, "sessions run after a restart, too"
+    assert not after.members, "the sessions of loaded members run"
 
 
 def test_a_deleted_group_leaves_no_records(world: StreamsWorld) -> None:

@@ -43,7 +43,7 @@ def parts(draw: st.DrawFn) -> Parts:
 
 @st.composite
 def members(draw: st.DrawFn, of_parts: Parts) -> Members:
-    """Members that have random tasks, some of which do not exist, or which others have, too."""
+    """Members with random tasks; a task may not exist, or belong to several members."""
     tasks = [(name, n) for name, part in of_parts.items() for n in range(part.task_count + 1)]
     some = st.lists(st.sampled_from(tasks), max_size=6, unique=True)
 

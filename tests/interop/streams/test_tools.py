@@ -30,6 +30,7 @@ GROUP = ("--group", "counter")
 LINES = 50
 SECONDS_MAX = 60
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MEMBER_ID = re.compile(r"(?<= )[\w-]{22}(?= )")
 REPARTITIONED = re.compile(r"^(counter\s+\S+-repartition\s+\d).*$", re.MULTILINE)
 """Offsets behind markers of transactions, whose number depends on time."""
 
@@ -73,6 +74,7 @@ def normal(text: str, address: str) -> list[str]:
     """Return the lines of an output without random parts, and with single spaces."""
     text = REPARTITIONED.sub(r"\1", UUID.sub("<uuid>", text.replace(address, "<address>")))
     text = re.sub(r"\((\d+)\)", "(<node>)", text)
+    text = MEMBER_ID.sub("<member>", text)
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     # Stack traces name lines of the tool only.
     return sorted(line for line in lines if not line.startswith("at "))
