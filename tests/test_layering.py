@@ -259,14 +259,15 @@ INNER_FLOORS = {
     "embedlog.coordinator.group.streams": (
         "streams_groups",
         "streams_heartbeats",
-        "membership update",
+        "stored_descriptions update",
+        "membership",
         "initial_delay member_timers",
         "description replay target_assignment",
         "streams_group",
         "commit_check endpoints member_records reconciliation request_checks sticky_assignor",
         "configured_topology task_holders topology_records",
         "member partition_counts processes",
-        "creation_errors facts status tasks topology",
+        "creation_errors descriptions facts status tasks topology",
     ),
     "embedlog.replication": (
         "delayed_fetch",

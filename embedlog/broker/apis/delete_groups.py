@@ -5,7 +5,7 @@ v2 flexible. v3 error message. As in Kafka, the answer has a repeated group only
 
 from __future__ import annotations
 
-from embedlog.coordinator.answers import answered, combined
+from embedlog.coordinator.answers import answered, combined, then
 from wire.schemas.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 
 TYPE_CHECKING = False
@@ -35,7 +35,11 @@ def _delete(broker: Broker, group_id: str) -> DeletableGroupResult | Pending[Del
             group_id=group_id, error_code=error.code, error_message=error.message
         )
 
-    return answered(broker.group_coordinator.write(group_id, delete), refused)
+    coordinator = broker.group_coordinator
+    if coordinator.descriptions is None:
+        return answered(coordinator.write(group_id, delete), refused)
+    forgotten = coordinator.forget_description(group_id)
+    return answered(then(forgotten, lambda _: coordinator.write(group_id, delete)), refused)
 
 
 def refused(request: DeleteGroupsRequest, version: int, error: KafkaError) -> DeleteGroupsResponse:

@@ -20,6 +20,7 @@ from embedlog.errors import KafkaError
 from embedlog.logger import Logger
 
 _BROKER_DEFAULT = -1
+_FIRST_WITH_DESCRIPTIONS = 1
 _KEPT_INTERVALS = 2
 """Heartbeat intervals for which an error of a topic's creation is kept."""
 
@@ -53,23 +54,36 @@ def handle(
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.streams_heartbeat(client, request, version)
     )
-    finished = then(pending, lambda answer: _with_topics(broker, request.group_id, answer))
+
+    def finish(answer: Answer) -> StreamsGroupHeartbeatResponse:
+        _create_topics(broker, request.group_id, answer)
+        if version >= _FIRST_WITH_DESCRIPTIONS and not answer.is_described:
+            _ask_for_description(broker, request.group_id, answer)
+        return answer.response
+
+    finished = then(pending, finish)
     return settle(context, request, finished)
 
 
-def _with_topics(broker: Broker, group_id: str, answer: Answer) -> StreamsGroupHeartbeatResponse:
+def _ask_for_description(broker: Broker, group_id: str, answer: Answer) -> None:
+    """Let the member send a description of the topology, unless a pause is on."""
+    descriptions = broker.group_coordinator.descriptions
+    if descriptions is not None and descriptions.ask(group_id, answer.topology_epoch):
+        answer.response.topology_description_required = True
+
+
+def _create_topics(broker: Broker, group_id: str, answer: Answer) -> None:
     """Create the missing internal topics; name earlier failures in the answer."""
-    response, missing = answer
-    if missing:
-        kept = broker.group_coordinator.creation_errors
-        failed = kept.summary(topic.name for topic in missing)
-        for row in response.status or ():
-            if failed and row.status_code == status.MISSING_INTERNAL_TOPICS:
-                row.status_detail += f"; Creation failed: {failed}."
-        wanted = [topic for topic in missing if kept.of(topic.name) is None]
-        if wanted:
-            _create(broker, group_id, wanted)
-    return response
+    if not answer.missing:
+        return
+    kept = broker.group_coordinator.creation_errors
+    failed = kept.summary(topic.name for topic in answer.missing)
+    for row in answer.response.status or ():
+        if failed and row.status_code == status.MISSING_INTERNAL_TOPICS:
+            row.status_detail += f"; Creation failed: {failed}."
+    wanted = [topic for topic in answer.missing if kept.of(topic.name) is None]
+    if wanted:
+        _create(broker, group_id, wanted)
 
 
 def _create(broker: Broker, group_id: str, topics: Sequence[InternalTopic]) -> None:

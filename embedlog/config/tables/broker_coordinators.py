@@ -169,7 +169,8 @@ group.streams.session.timeout.ms int 45000 >=1 read-only
 group.streams.task.offset.interval.ms int 60000 >=1 internal
     Default of the group setting streams.task.offset.interval.ms.
 group.streams.topology.description.plugin.class class null - read-only
-    Java class that keeps topology descriptions. Accepted, not used.
+    Python class that keeps descriptions of topologies, as module.Class; none by default. See
+    coordinator/group/streams/descriptions.py.
 offset.metadata.max.bytes int 4096 - read-only
     Largest text that may go with a committed offset.
 offsets.commit.timeout.ms int 5000 >=1 read-only

@@ -9,7 +9,7 @@ the next request or the scheduler applies it.
 from __future__ import annotations
 
 from embedlog.common import deque
-from embedlog.coordinator.answers import failed
+from embedlog.coordinator.answers import failed, then
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.placement import Placement
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
@@ -20,6 +20,7 @@ from embedlog.errors import KafkaError
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.pending import completed
 from embedlog.topic_names import OFFSETS_TOPIC
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.streams.creation_errors import CreationErrors
+    from embedlog.coordinator.group.streams.descriptions import Descriptions
     from embedlog.coordinator.shard_context import Pinned
     from embedlog.coordinator.share.state_client import ShareStateClient
     from embedlog.replication.replica_manager import ReplicaManager
@@ -68,13 +70,25 @@ class GroupCoordinator:
             heartbeat_purgatory=DelayedOperationPurgatory("Heartbeat", self._make_timer()),
             pinned=self.pinned,
         )
+        self.descriptions: Descriptions | None = None
+        """The plugin for descriptions of topologies; None if the settings name none."""
+        plugin = config.group_streams_topology_description_plugin_class
+        if plugin is not None:
+            from embedlog.coordinator.group.streams.descriptions import Descriptions, load_plugin
+
+            self.descriptions = Descriptions(load_plugin(plugin), runtime.clock, runtime.random)
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             self.world,
             replica_manager,
             log_manager,
             topic=OFFSETS_TOPIC,
             record_format=RecordFormat(GROUP_RECORD_TYPES),
-            make_shard=lambda context: GroupShard(context, self._group_count, share_state),
+            make_shard=lambda context: GroupShard(
+                context,
+                self._group_count,
+                share_state,
+                forget_description=None if plugin is None else self.forget_description,
+            ),
             commit_timeout_ms=config.offsets_commit_timeout_ms,
             codec=config.offsets_topic_compression_codec,
             when_opened=GroupShard.opened,
@@ -161,6 +175,26 @@ class GroupCoordinator:
             shard.context.write(lambda shard: Result((), shard.expire_sessions(is_chosen)))
             for shard in self.runtime.loaded()
         ]
+
+    def forget_description(self, group_id: str) -> Pending[None]:
+        """Let the plugin forget an empty streams group that it may know.
+
+        Fails with GroupDeletionFailed if the plugin fails.
+        """
+        descriptions = self.descriptions
+        if descriptions is None:
+            return completed(None)
+
+        def forget(must_forget: bool) -> Pending[None] | None:
+            if not must_forget:
+                return None
+            descriptions.delete(group_id)
+            return self.write(group_id, lambda shard: shard.streams.descriptions.deleted(group_id))
+
+        begun = self.write(
+            group_id, lambda shard: shard.streams.descriptions.begin_deletion(group_id)
+        )
+        return then(begun, forget)
 
     # Metadata
 

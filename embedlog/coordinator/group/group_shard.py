@@ -77,10 +77,14 @@ class GroupShard:
         context: ShardContext,
         group_count: Callable[[], int],
         share_state: Callable[[], ShareStateClient],
+        *,
+        forget_description: Callable[[str], object] | None = None,
     ) -> None:
         """`group_count` counts the groups of all loaded shards of the broker. `share_state` returns
-        the way to the share coordinators.
+        the way to the share coordinators. `forget_description` lets the plugin for descriptions of
+        topologies forget a group; it is called without the lock.
         """
+        self._forget_description = forget_description
         self.context = context
         self._share_state = share_state
         self._group_count = group_count
@@ -307,8 +311,21 @@ class GroupShard:
             self.groups,
             now_ms=self.context.wall_ms(),
             retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
+            is_held=self._is_described,
         )
         return Result(records, is_atomic=False)
+
+    def _is_described(self, group: Group) -> bool:
+        """Return whether an expired group has to wait until its description is forgotten."""
+        forget, group_id = self._forget_description, group.group_id
+        if forget is None or self._streams is None or not self._streams.is_described(group):
+            return False
+
+        def action() -> None:
+            forget(group_id)
+
+        self.context.defer(action)
+        return True
 
     # Life
 

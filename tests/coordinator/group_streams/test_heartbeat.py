@@ -66,13 +66,15 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(world: StreamsWorld) ->
 def test_missing_internal_topics_are_named_until_they_exist(world: StreamsWorld) -> None:
     response = world.join("a", topology("t"))
     assert world.codes(response) == [status.MISSING_INTERNAL_TOPICS]
-    assert [(topic.name, topic.partition_count) for topic in world.missing] == [("t-changelog", 4)]
+    assert [(topic.name, topic.partition_count) for topic in world.answer.missing] == [
+        ("t-changelog", 4)
+    ]
     assert world.streams_group().state_name() == "NotReady"
     world.make_topic("t-changelog", 4)
     response = world.beat("a", response.member_epoch)
     assert world.codes(response) == []
     assert response.active_tasks
-    assert not world.missing
+    assert not world.answer.missing
 
 
 def test_a_refused_append_leaves_the_group_as_it_was(world: StreamsWorld) -> None:

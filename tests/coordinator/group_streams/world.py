@@ -7,6 +7,7 @@ from typing import Any
 from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.coordinator.group.streams import request_checks
 from embedlog.coordinator.group.streams.streams_group import StreamsGroup
+from embedlog.coordinator.group.streams.streams_heartbeats import Answer
 from tests.coordinator.consumer.world import GROUP, Log, World
 from wire.schemas.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -62,11 +63,10 @@ class StreamsWorld(World):
         )
         request_checks.check(request)
         client = ClientIdentity.of("test", "10.0.0.1")
-        response, self.missing = self.write(
+        self.answer: Answer = self.write(
             lambda shard: shard.streams_heartbeat(client, request, version)
         ).result()
-        assert isinstance(response, StreamsGroupHeartbeatResponse), response
-        return response
+        return self.answer.response
 
     def join(self, member_id: str, given: Topology, **fields: Any) -> StreamsGroupHeartbeatResponse:
         """Send the heartbeat of a joining member."""

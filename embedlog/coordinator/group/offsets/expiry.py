@@ -20,23 +20,32 @@ from embedlog.coordinator.group.offsets.store import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from embedlog.coordinator.group.group import ExpiryBase, Group
     from embedlog.coordinator.result import CoordinatorRecord
 
 
 def expired(
-    store: OffsetStore, groups: Mapping[str, Group], *, now_ms: int, retention_ms: int
+    store: OffsetStore,
+    groups: Mapping[str, Group],
+    *,
+    now_ms: int,
+    retention_ms: int,
+    is_held: Callable[[Group], bool] = lambda _group: False,
 ) -> list[CoordinatorRecord]:
-    """Return the records that delete everything expired at `now_ms`. Requires: the shard's lock."""
+    """Return the records that delete everything expired at `now_ms`. Requires: the shard's lock.
+
+    `is_held` tells whether a group that would be deleted has to stay for now.
+    """
     records: list[CoordinatorRecord] = []
     for group in groups.values():
         if not group.expires:
             continue
         old, left_count = _expired_offsets(store, group, now_ms, retention_ms)
         records += old
-        if not left_count and group.is_empty() and not store.has_open(group.group_id):
+        is_idle = not left_count and group.is_empty() and not store.has_open(group.group_id)
+        if is_idle and not is_held(group):
             records += group.tombstones()
     return records
 

@@ -21,6 +21,8 @@
     configured_topology  the same with partition counts: the tasks, and the missing topics
     partition_counts     partition counts of repartition topics
     endpoints            the partitions behind the endpoints of members
+    descriptions         the plugin for descriptions of topologies (KIP-1331)
+    stored_descriptions  which topology of a group has a stored description
     creation_errors      errors of the creation of internal topics
     status               status codes of the answers
     member_records       members, assignments and the topology as records

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from embedlog.coordinator.group.streams.facts import NO_EPOCH
 from embedlog.coordinator.group.streams.membership import Membership
 from embedlog.coordinator.group.streams.replay import replay
+from embedlog.coordinator.group.streams.stored_descriptions import StoredDescriptions
+from embedlog.coordinator.group.streams.streams_group import StreamsGroup
 from embedlog.coordinator.group.streams.streams_heartbeats import StreamsHeartbeats
 
 TYPE_CHECKING = False
@@ -28,12 +31,21 @@ class StreamsGroups:
         self._groups = groups
         self._membership = Membership(context, groups)
         self.heartbeats = StreamsHeartbeats(self._membership)
+        self.descriptions = StoredDescriptions(self._membership)
 
-    def describe(self, group_id: str) -> DescribedGroup:
-        """StreamsGroupDescribe of one group. Raises GroupIdNotFound for any other group."""
+    def describe(self, group_id: str) -> tuple[DescribedGroup, int]:
+        """StreamsGroupDescribe of one group, and the epoch of its stored description.
+
+        Raises GroupIdNotFound for any other group.
+        """
         from embedlog.coordinator.group.streams.description import described
 
-        return described(self._membership.group(group_id))
+        group = self._membership.group(group_id)
+        return described(group), group.stored_description_epoch
+
+    def is_described(self, group: Group) -> bool:
+        """Return whether a description of the group is stored, or may be."""
+        return isinstance(group, StreamsGroup) and group.stored_description_epoch != NO_EPOCH
 
     def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> list[int]:
         """Restart the timers of the chosen members: see `MemberTimers`."""

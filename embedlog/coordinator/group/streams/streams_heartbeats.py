@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import Value
 from embedlog.coordinator.group.streams import member as states
 from embedlog.coordinator.group.streams import member_records, request_checks, sticky_assignor
 from embedlog.coordinator.group.streams.endpoints import partitions_by_endpoint
-from embedlog.coordinator.group.streams.facts import NO_OFFSETS, TaskOffsets
+from embedlog.coordinator.group.streams.facts import NO_EPOCH, NO_OFFSETS, TaskOffsets
 from embedlog.coordinator.group.streams.initial_delay import InitialDelay
 from embedlog.coordinator.group.streams.member import StreamsMember
 from embedlog.coordinator.group.streams.member_timers import REBALANCE
@@ -32,9 +33,16 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.streams.membership import Membership
     from embedlog.coordinator.group.streams.topology import InternalTopic
 
-    Answer = tuple[StreamsGroupHeartbeatResponse, Sequence[InternalTopic]]
-    """The answer, and the internal topics that the broker has to create."""
-    HeartbeatResult = Result[Answer]
+
+class Answer(Value):
+    """The answer, and the work that it leaves to the broker."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing: Sequence[InternalTopic] = ()
+    """Internal topics to create."""
+    topology_epoch: int = NO_EPOCH
+    is_described: bool = True
+    """False if the plugin has no description of that topology, and has not refused it."""
 
 
 class StreamsHeartbeats:
@@ -47,7 +55,7 @@ class StreamsHeartbeats:
 
     def heartbeat(
         self, client: ClientIdentity, request: StreamsGroupHeartbeatRequest, version: int
-    ) -> HeartbeatResult:
+    ) -> Result[Answer]:
         """Let a member join, stay or leave. Raise a KafkaError if the state does not allow it.
 
         Requires: `request_checks.check` has passed.
@@ -59,7 +67,7 @@ class StreamsHeartbeats:
 
     def _join_or_stay(
         self, client: ClientIdentity, request: StreamsGroupHeartbeatRequest, version: int
-    ) -> HeartbeatResult:
+    ) -> Result[Answer]:
         group_id, member_id = request.group_id, request.member_id
         records: list[CoordinatorRecord] = []
         if request.member_epoch == states.JOIN_EPOCH:
@@ -85,7 +93,13 @@ class StreamsHeartbeats:
         others = [each for each in group.members.values() if each.member_id not in gone]
         self._add_endpoints(response, group, request, [*others, member])
         assert group.configured is not None, group_id
-        return Result(records, (response, group.configured.missing))
+        epoch = group.configured.topology.epoch
+        is_described = (
+            epoch in (group.stored_description_epoch, group.failed_description_epoch)
+            or after.topology_epoch < epoch
+        )
+        missing = group.configured.missing
+        return Result(records, Answer(response, missing, epoch, is_described))
 
     def _member(
         self,
@@ -169,7 +183,7 @@ class StreamsHeartbeats:
         if group.group_id in self._membership.groups:
             response.endpoint_information_epoch = group.endpoint_epoch
 
-    def _leave(self, request: StreamsGroupHeartbeatRequest) -> HeartbeatResult:
+    def _leave(self, request: StreamsGroupHeartbeatRequest) -> Result[Answer]:
         membership = self._membership
         group = membership.group(request.group_id)
         if request.shutdown_application and group.shutdown_by is None:
@@ -190,9 +204,9 @@ class StreamsHeartbeats:
             # its instance id.
             away = _away(member)
             record = member_records.current_assignment(group.group_id, away)
-            return Result([record], (response, ()))
+            return Result([record], Answer(response))
         removed = membership.remove(group, [member])
-        return Result(removed.records, (response, ()))
+        return Result(removed.records, Answer(response))
 
     def _setting(self, group: StreamsGroup, name: str) -> int:
         value = self._context.group_config(group.group_id, name)
