@@ -65,7 +65,8 @@ class GroupValue:
     group_id: str
     state: str = DEAD
     protocol: str = ""
-    """"classic", "consumer" (KIP-848) or "share" (KIP-932); "" if the group does not exist."""
+    """"classic", "consumer" (KIP-848), "share" (KIP-932) or "streams" (KIP-1071); "" if the group
+    does not exist."""
     assignor: str = ""
     """The assignor in use; "" if there is none yet."""
     epoch: int = -1

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.group_shard import GroupShard
     from embedlog.coordinator.group.share.share_group import ShareGroup
+    from embedlog.coordinator.group.streams.streams_group import StreamsGroup
 
 _CLASSIC = "classic"
 _SHARE = "share"
+_STREAMS = "streams"
 
 
 def read_group(
@@ -79,6 +81,8 @@ def value_of(shard: GroupShard, group_id: str) -> GroupValue:
         return _classic(group, committed)
     if group.GROUP_TYPE == _SHARE:
         return _share(group, shard.context.metadata())
+    if group.GROUP_TYPE == _STREAMS:
+        return _streams(group, committed, shard.context.metadata())
     assignor = "pinned"
     if group_id not in shard.context.pinned:
         default = assignors.configured(shard.context.config.group_consumer_assignors)[0]
@@ -206,6 +210,48 @@ def _share(group: ShareGroup, metadata: MetadataImage) -> GroupValue:
             )
             for each in group.members.values()
         ),
+    )
+
+
+def _streams(
+    group: StreamsGroup, committed: Mapping[TopicPartition, int], metadata: MetadataImage
+) -> GroupValue:
+    """Return a group with the input partitions of its members' active tasks."""
+    inputs = {}
+    if group.topology is not None:
+        inputs = {each.subtopology_id: each.inputs() for each in group.topology.subtopologies}
+
+    def named(held: Iterable[Mapping[str, Iterable[int]]]) -> tuple[TopicPartition, ...]:
+        return _sorted(
+            TopicPartition(topic, number)
+            for tasks in held
+            for subtopology, numbers in tasks.items()
+            for topic in inputs.get(subtopology, ())
+            for number in numbers
+            if metadata.partition(topic, number) is not None
+        )
+
+    return GroupValue(
+        group.group_id,
+        group.state_name(),
+        group.GROUP_TYPE,
+        assignor="sticky",
+        epoch=group.group_epoch,
+        target_epoch=group.target_epoch,
+        members=tuple(
+            GroupMember(
+                each.member_id,
+                each.client_id,
+                each.client_host.removeprefix("/"),
+                each.instance_id,
+                assignment=named([each.assigned.active, each.revoking.active]),
+                subscription=tuple(sorted({name for names in inputs.values() for name in names})),
+                epoch=each.epoch,
+                target=named([group.target_of(each).active]),
+            )
+            for each in group.members.values()
+        ),
+        committed=committed,
     )
 
 

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.group_shard import GroupShard
+    from embedlog.coordinator.group.streams.streams_group import StreamsGroup
 
 _SHARE = "share"
+_STREAMS = "streams"
 _REASON = "a test asked for it"
 _LEAVE_VERSION = 5
 _HEARTBEAT_VERSION = 1
@@ -39,6 +41,8 @@ def rebalance(shard: GroupShard, group_id: str) -> Result[int]:
     """
     group = existing(shard, group_id)
     _refuse_share_group(group)
+    if group.GROUP_TYPE == _STREAMS:
+        return _next_epoch(group)
     if not isinstance(group, ClassicGroup):
         return _next_target(shard, group)
     before = group.generation_id
@@ -49,6 +53,17 @@ def rebalance(shard: GroupShard, group_id: str) -> Result[int]:
         result = shard.classic.rebalances.prepare(group, _REASON)
     result.response = before
     return result
+
+
+def _next_epoch(group: StreamsGroup) -> Result[int]:
+    """Raise the epoch of a streams group; the next heartbeat assigns its tasks."""
+    from embedlog.coordinator.group.streams import member_records
+
+    if not group.members:
+        raise no_members(group.group_id)
+    before = group.group_epoch
+    facts = group.facts().replace(epoch=before + 1)
+    return Result([member_records.group_facts(group.group_id, facts)], before)
 
 
 def _next_target(shard: GroupShard, group: ConsumerGroup) -> Result[int]:
@@ -84,6 +99,16 @@ def expel(shard: GroupShard, group_id: str, member: GroupMember) -> Result[Any]:
             group_id=group_id, member_id=member.member_id, member_epoch=-1
         )
         return shard.share_heartbeat(nobody, shared)
+    if group.GROUP_TYPE == _STREAMS:
+        from wire.schemas.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+
+        leaving_streams = StreamsGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member.member_id,
+            member_epoch=-1,
+            instance_id=member.instance_id,
+        )
+        return shard.streams_heartbeat(nobody, leaving_streams, _HEARTBEAT_VERSION)
     is_classic = isinstance(group, ClassicGroup)
     if not is_classic and group.member(member.member_id).classic is None:
         leaving = ConsumerGroupHeartbeatRequest(

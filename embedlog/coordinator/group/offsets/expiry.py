@@ -44,8 +44,9 @@ def expired(
             continue
         old, left_count = _expired_offsets(store, group, now_ms, retention_ms)
         records += old
-        is_idle = not left_count and group.is_empty() and not store.has_open(group.group_id)
-        if is_idle and not is_held(group):
+        if not left_count and group.is_empty() and not store.has_open(group.group_id):
+            if is_held(group):
+                continue
             records += group.tombstones()
     return records
 

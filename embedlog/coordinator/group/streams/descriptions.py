@@ -1,4 +1,5 @@
-"""Descriptions of topologies (KIP-1331): a plugin keeps them, and members are asked for them.
+"""Descriptions of topologies (KIP-1331): a plugin keeps them, and the broker asks members for
+them.
 
 The setting `group.streams.topology.description.plugin.class` names the plugin as `module.Class`, a
 Python class with three methods:
@@ -8,9 +9,9 @@ Python class with three methods:
     delete_topology(group_id)                     forget it
 
 A description is a `TopologyDescription` of `wire.schemas`, which the plugin must not change. Any
-thread may call the methods. An error of `set_topology` counts as a passing one, and members are
-asked again later. After `embedlog.errors.StreamsTopologyDescriptionUpdateFailed` no member is asked
-again for that epoch of the topology.
+thread may call the methods. After an error of `set_topology` the broker asks members again later.
+After `embedlog.errors.StreamsTopologyDescriptionUpdateFailed` it asks no member again for that
+epoch of the topology.
 """
 
 from __future__ import annotations
