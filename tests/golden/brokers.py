@@ -35,6 +35,8 @@ _SHARE_STATE = {
     "share.coordinator.snapshot.update.records.per.snapshot": "3",
 }
 
+PLUGIN = "group.streams.topology.description.plugin.class"
+
 BROKERS: dict[str, dict[str, str]] = {
     PLAIN: {},
     "groups": _AT_ONCE,
@@ -72,6 +74,11 @@ BROKERS: dict[str, dict[str, str]] = {
         "group.streams.session.timeout.ms": "3000",
         "group.streams.min.heartbeat.interval.ms": "100",
         "group.streams.heartbeat.interval.ms": "500",
+    },
+    "described streams groups": {
+        **_AT_ONCE,
+        **_STREAMS_AT_ONCE,
+        PLUGIN: "tests.golden.shelf.Shelf",  # the class of a Python and of a Java file
     },
     "streams groups as shipped": {"group.streams.assignor.offload.enable": "false"},
     "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import tests.golden.scenarios  # noqa: F401  (registers them)
-from tests.golden.brokers import BROKERS
+from tests.golden.brokers import BROKERS, PLUGIN
 from tests.golden.run import BROKER_OF, SCENARIOS, play
 from tests.golden.targets import Address
 from tests.support.kafka import real_kafka
-from tests.support.tools import install
+from tests.support.tools import compiled_java, install
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -57,20 +57,30 @@ def _text(steps: list[dict[str, Any]]) -> str:
     return f"[\n{lines}\n]\n"
 
 
+def _with_plugin(classes: Path) -> str:
+    """Compile the plugin for descriptions of topologies; return the broker's class path."""
+    return compiled_java(Path(__file__).parent / "Shelf.java", classes, ("broker",))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--again", action="store_true", help="compare instead of writing")
     parser.add_argument("scenario", nargs="*")
     arguments = parser.parse_args()
     names = arguments.scenario or sorted(SCENARIOS)
-    install(("debian", "broker"))
+    install(("debian", "broker", "streams"))
     total = 0
     for broker, settings in BROKERS.items():
         played = [name for name in names if BROKER_OF[name] == broker]
         if played:
             with (
+                tempfile.TemporaryDirectory() as classes,
                 tempfile.TemporaryDirectory() as folder,
-                real_kafka(Path(folder), settings=settings) as address,
+                real_kafka(
+                    Path(folder),
+                    settings=settings,
+                    class_path=_with_plugin(Path(classes)) if PLUGIN in settings else None,
+                ) as address,
             ):
                 total += record(address, played, again=arguments.again)
     print(f"{total} answers {'differ' if arguments.again else 'recorded'}")

@@ -47,16 +47,17 @@ def real_kafka(
     scram_users: Mapping[str, str] | None = None,
     features: Mapping[str, int] | None = None,
     java: Sequence[str] | None = None,
+    class_path: str | None = None,
 ) -> Iterator[str]:
     """Format `directory` if needed, run a broker in it, yield its address, and stop it at the end.
 
     `settings` override the default settings of the broker. `listeners` are additional ones on
     localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs;
     `features` the levels of features, by name, that are not the newest; `java` the options of the
-    broker's JVM.
+    broker's JVM; `class_path` its classes with additional ones.
     """
     command = [f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    command += ["-cp", need_jars("broker")]
+    command += ["-cp", class_path or need_jars("broker")]
     port, controller = free_port(), free_port()
     properties = directory / "server.properties"
     more = (listeners or {}).items()

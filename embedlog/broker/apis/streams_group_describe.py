@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.common import few_of_each
 from embedlog.coordinator.answers import answered, combined, then
-from embedlog.coordinator.group.streams.descriptions import PassingFailure
+from embedlog.coordinator.group.streams.descriptions import NodeType, PassingFailure
 from wire.error_codes import ErrorCode
 from wire.schemas.streams_group_describe import (
     DescribedGroup,
@@ -110,14 +110,17 @@ def _shown(description: update.TopologyDescription) -> TopologyDescription:
 
 
 def _node(node: update.TopologyDescriptionNode) -> TopologyDescriptionNode:
-    return TopologyDescriptionNode(
-        name=node.name,
-        node_type=node.node_type,
-        source_topics=list(node.source_topics),
-        sink_topic=node.sink_topic,
-        stores=list(node.stores),
-        successors=list(node.successors),
+    """Return the fields that a node of that type has."""
+    shown = TopologyDescriptionNode(
+        name=node.name, node_type=node.node_type, successors=list(dict.fromkeys(node.successors))
     )
+    if node.node_type == NodeType.SOURCE:
+        shown.source_topics = list(dict.fromkeys(node.source_topics))
+    elif node.node_type == NodeType.PROCESSOR:
+        shown.stores = list(dict.fromkeys(node.stores))
+    else:
+        shown.sink_topic = node.sink_topic
+    return shown
 
 
 def refused(

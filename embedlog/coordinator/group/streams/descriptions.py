@@ -52,6 +52,14 @@ _GROUPS_MAX = 10_000
 _log = Logger("group")
 
 
+class NodeType:
+    """The types of a description's nodes."""
+
+    SOURCE = 1
+    PROCESSOR = 2
+    SINK = 3
+
+
 class PassingFailure(Exception):
     """The plugin failed for now; the text is the plugin's."""
 

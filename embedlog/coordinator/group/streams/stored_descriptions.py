@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.streams import member_records
+from embedlog.coordinator.group.streams.descriptions import NodeType
 from embedlog.coordinator.group.streams.facts import NO_EPOCH
 from embedlog.coordinator.group.streams.streams_group import StreamsGroup
 from embedlog.coordinator.result import Result
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     )
 
 UNCERTAIN = -2
-
-_SOURCE, _PROCESSOR, _SINK = 1, 2, 3
 
 
 class StoredDescriptions:
@@ -48,7 +47,7 @@ class StoredDescriptions:
                 f" topology epoch {group.topology_epoch}."
             )
         _check(request.topology_description)
-        return Result(_changed(group, stored_description_epoch=UNCERTAIN))
+        return Result(_uncertain(group))
 
     def stored(self, group_id: str, epoch: int) -> Result[None]:
         """Note that the plugin has the description. Raise GroupIdNotFound if the group is gone."""
@@ -56,13 +55,13 @@ class StoredDescriptions:
         known = group.stored_description_epoch
         # It was deleted meanwhile: the plugin may have it or not.
         epoch = UNCERTAIN if known == NO_EPOCH else max(known, epoch)
-        return Result(_changed(group, stored_description_epoch=epoch))
+        return Result([_with(group, stored_description_epoch=epoch)])
 
     def failed(self, group_id: str, epoch: int) -> Result[None]:
         """Note that the plugin refuses the description for ever."""
         group = self._membership.group(group_id)
         epoch = max(group.failed_description_epoch, epoch)
-        return Result(_changed(group, failed_description_epoch=epoch))
+        return Result([_with(group, failed_description_epoch=epoch)])
 
     def begin_deletion(self, group_id: str) -> Result[bool]:
         """Note that the plugin is about to forget an empty group; answer whether it has to."""
@@ -71,7 +70,7 @@ class StoredDescriptions:
             return Result((), False)
         if group.stored_description_epoch == NO_EPOCH:
             return Result((), False)
-        return Result(_changed(group, stored_description_epoch=UNCERTAIN), True)
+        return Result(_uncertain(group), True)
 
     def deleted(self, group_id: str) -> Result[None]:
         """Note that the plugin has forgotten the group, unless it got another description."""
@@ -80,13 +79,17 @@ class StoredDescriptions:
             return Result()
         is_certain = group.stored_description_epoch == UNCERTAIN
         epoch = NO_EPOCH if is_certain else UNCERTAIN
-        return Result(_changed(group, stored_description_epoch=epoch))
+        return Result([_with(group, stored_description_epoch=epoch)])
 
 
-def _changed(group: StreamsGroup, **changes: Any) -> list[CoordinatorRecord]:
-    facts = group.facts()
-    after = facts.replace(**changes)
-    return [] if after == facts else [member_records.group_facts(group.group_id, after)]
+def _uncertain(group: StreamsGroup) -> list[CoordinatorRecord]:
+    if group.stored_description_epoch == UNCERTAIN:
+        return []
+    return [_with(group, stored_description_epoch=UNCERTAIN)]
+
+
+def _with(group: StreamsGroup, **changes: Any) -> CoordinatorRecord:
+    return member_records.group_facts(group.group_id, group.facts().replace(**changes))
 
 
 def _check(description: TopologyDescription) -> None:
@@ -94,10 +97,11 @@ def _check(description: TopologyDescription) -> None:
     for store in description.global_stores:
         nodes += (store.source, store.processor)
     for node in nodes:
-        if node.node_type not in (_SOURCE, _PROCESSOR, _SINK):
+        if node.node_type not in (NodeType.SOURCE, NodeType.PROCESSOR, NodeType.SINK):
             raise errors.InvalidRequest(f"Unknown topology node type: {node.node_type}")
     for store in description.global_stores:
-        if (store.source.node_type, store.processor.node_type) != (_SOURCE, _PROCESSOR):
+        types = store.source.node_type, store.processor.node_type
+        if types != (NodeType.SOURCE, NodeType.PROCESSOR):
             raise errors.InvalidRequest(
                 "Global store must be composed of a source and a processor node."
             )
