@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.dispatch import settle
+from embedlog.coordinator.answers import then
 from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.errors import KafkaError
+from wire.error_codes import ErrorCode
 from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
 
 TYPE_CHECKING = False
@@ -37,16 +39,27 @@ def handle(
     if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise errors.InvalidSessionTimeout()
     client = ClientIdentity.of(context.client_id, context.client_host)
-    pending = broker.group_coordinator.write(
-        request.group_id, lambda shard: shard.join(client, request, context.api_version)
-    )
-    return settle(context, request, pending)
+    coordinator = broker.group_coordinator
+
+    def join() -> Pending[JoinGroupResponse]:
+        return coordinator.write(
+            request.group_id, lambda shard: shard.join(client, request, context.api_version)
+        )
+
+    if coordinator.descriptions is None:
+        return settle(context, request, join())
+    # The classic group may replace an empty streams group, whose description then has to go.
+    forgotten = coordinator.forget_description(request.group_id)
+    return settle(context, request, then(forgotten, lambda _: join()))
 
 
 def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:
     """Return the error with the member id of the request, and without a generation."""
+    code = error.code
+    if code == ErrorCode.GROUP_DELETION_FAILED:
+        code = ErrorCode.REBALANCE_IN_PROGRESS
     return JoinGroupResponse(
-        error_code=error.code,
+        error_code=code,
         protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",
         member_id=request.member_id,
     )

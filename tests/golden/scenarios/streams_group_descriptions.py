@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.group_requests import delete_groups, list_groups
+from tests.golden.group_requests import delete_groups, join, list_groups
 from tests.golden.members import warm_up
 from tests.golden.requests import make_topic
 from tests.golden.run import Run, scenario_on
@@ -130,3 +130,19 @@ def streams_description_is_unreadable(run: Run) -> None:
 def streams_description_cannot_be_deleted(run: Run) -> None:
     warm_up(run)
     _play(run, "kept")
+
+
+@scenario_on("described streams groups")
+def streams_description_of_a_group_that_becomes_classic(run: Run) -> None:
+    warm_up(run)
+    topic = make_topic(run)[0]
+    for suffix in ("stored", "kept"):
+        group = Streamers(run, run.group(suffix), topology(part("0", topic), epoch=EPOCH))
+        group.join("m")
+        run.send(_description(group.group), 0, f"{suffix}: a description")
+        run.send(join(group.group), 3, f"{suffix}: a classic member joins a group with members")
+        group.leave("m")
+        run.send(join(group.group, "x"), 3, f"{suffix}: a classic member with an id joins")
+        run.send(join(group.group), 3, f"{suffix}: a classic member joins")
+        _show(run, group.group, f"{suffix}: described")
+        run.send(list_groups(), 5, f"{suffix}: the groups")
