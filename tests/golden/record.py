@@ -57,7 +57,7 @@ def _text(steps: list[dict[str, Any]]) -> str:
     return f"[\n{lines}\n]\n"
 
 
-def _with_plugin(classes: Path) -> str:
+def with_plugin(classes: Path) -> str:
     """Compile the plugin for descriptions of topologies; return the broker's class path."""
     return compiled_java(Path(__file__).parent / "Shelf.java", classes, ("broker",))
 
@@ -79,7 +79,7 @@ def main() -> None:
                 real_kafka(
                     Path(folder),
                     settings=settings,
-                    class_path=_with_plugin(Path(classes)) if PLUGIN in settings else None,
+                    class_path=with_plugin(Path(classes)) if PLUGIN in settings else None,
                 ) as address,
             ):
                 total += record(address, played, again=arguments.again)

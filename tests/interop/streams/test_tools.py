@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import embedlog
+from tests.golden.brokers import PLUGIN
+from tests.golden.record import with_plugin
 from tests.interop.groups.serving import Serve
 from tests.interop.streams.instance import Instance, compiled
 from tests.support.jvm import OPTIONS
@@ -25,6 +27,7 @@ SETTINGS = {
     "group.streams.min.heartbeat.interval.ms": "100",
     "group.streams.heartbeat.interval.ms": "500",
     "group.streams.initial.rebalance.delay.ms": "0",
+    PLUGIN: "tests.golden.shelf.Shelf",  # it keeps what --topology shows
 }
 GROUP = ("--group", "counter")
 LINES = 50
@@ -107,6 +110,7 @@ def session_with(address: str, classes: str, folder: Path) -> Session:
 
 
 def with_member(tool: Tool) -> None:
+    assert "KSTREAM-SOURCE" in tool("--describe", *GROUP, "--topology")
     tool("--list")
     for states in ((), ("Stable",), ("Empty",), ("stable,empty",), ("NotReady",)):
         tool("--list", "--state", *states)
@@ -161,7 +165,10 @@ def test_the_tool_says_the_same_of_both_brokers(tmp_path: Path) -> None:
         serve.discard()
     directory = tmp_path / "kafka"
     directory.mkdir()
-    with real_kafka(directory, settings=SETTINGS) as address:
+    plugin = tmp_path / "plugin"
+    plugin.mkdir()
+    class_path = with_plugin(plugin)
+    with real_kafka(directory, settings=SETTINGS, class_path=class_path) as address:
         theirs = session_with(address, classes, tmp_path / "theirs")
     assert [call for call, _ in ours] == [call for call, _ in theirs]
     differing = [

@@ -72,6 +72,8 @@ class MemberUpdate:
         self._records = records
         self._metadata = context.metadata()
         self._configs = assignment_configs(context, group.group_id)
+        self._hash = group.metadata_hash
+        """The hash of the topology's topics after this update."""
         self.statuses: list[Status] = []
         """What the answer tells the application about its group."""
 
@@ -147,8 +149,6 @@ class MemberUpdate:
             self._hash = hashed
             if hashed == group.metadata_hash and group.topology is not None:
                 group.metadata_seen = self._metadata
-        else:
-            self._hash = group.metadata_hash
         return group.configured
 
     def _next_group_epoch(
