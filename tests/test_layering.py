@@ -227,7 +227,7 @@ INNER_FLOORS = {
         "sharing",
         "dead_letters share_fetch",
         "share_partition",
-        "key_order letter_records metrics settlement sharing_context",
+        "interrupts key_order letter_records metrics settlement sharing_context",
         "acknowledgement log_read state_writer",
         "acquisition",
         "window",

@@ -8,6 +8,7 @@
     metrics             numbers of a share partition
     share_partition     one partition for one group: its lock, its loading, its timers
     log_read            batches of the log, as views
+    interrupts          Ctrl-C inside the work
     state_writer        moves that wait for the share coordinator
     settlement          their end, when they are stored or not
     share_sessions      what a member fetches, by (group, member)

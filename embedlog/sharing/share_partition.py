@@ -19,6 +19,7 @@ from embedlog.sharing.acknowledgement import Application
 from embedlog.sharing.acquisition import Acquisition, Taken, countable
 from embedlog.sharing.delivery import ARCHIVING, Cause
 from embedlog.sharing.in_flight import AcquisitionLock
+from embedlog.sharing.interrupts import whole
 from embedlog.sharing.key_order import KeyOrder
 from embedlog.sharing.metrics import measured
 from embedlog.sharing.settlement import settle
@@ -85,7 +86,7 @@ class SharePartition:
         self.window = DeliveryWindow(0)
         self._order = KeyOrder(self.window, partition)
         self._timeout_count = 0
-        self._writer = StateWriter(self._lock, self._send, self._settle)
+        self.writer = StateWriter(self._lock, self._send, self._settle)
 
     # Its life
 
@@ -98,6 +99,7 @@ class SharePartition:
         pending = self._context.state.read(self.group_id, self.place, self.leader_epoch)
         pending.add_callback(self._read)
 
+    @whole
     def _read(self, done: Pending[ShareState]) -> None:
         error = done.error()
         with self._lock:
@@ -175,6 +177,7 @@ class SharePartition:
                 return 0
             return log_read.readable_size(self.partition, offset, max_bytes, isolation)
 
+    @whole
     def acquire(
         self,
         session: ShareSession,
@@ -252,6 +255,7 @@ class SharePartition:
 
     # Acknowledging
 
+    @whole
     def acknowledge(self, member_id: str, batches: Sequence[Acknowledgement]) -> Pending[None]:
         """Make the moves of a member; the answer comes when they are stored.
 
@@ -272,10 +276,11 @@ class SharePartition:
             if not made.moving:
                 return completed(None)
             write = StateWrite(made.moving)
-            self._writer.add(write)
-        self._writer.pump()
+            self.writer.add(write)
+        self.writer.pump()
         return write.done
 
+    @whole
     def release(self, member_id: str) -> Pending[None]:
         """Give back all records of a member, because its session has ended."""
         rules = self._context.settings(self.group_id).rules
@@ -286,10 +291,11 @@ class SharePartition:
             if not held:
                 return completed(None)
             write = StateWrite([run.begin(rules.refine(Cause.RELEASE, run.count)) for run in held])
-            self._writer.add(write)
-        self._writer.pump()
+            self.writer.add(write)
+        self.writer.pump()
         return write.done
 
+    @whole
     def _lock_expired(self, lock: AcquisitionLock) -> None:
         rules = self._context.settings(self.group_id).rules
         with self._lock:
@@ -306,9 +312,9 @@ class SharePartition:
                     self.window.freed(run.first)
             write = StateWrite((), stored_form(held))
             write.done.add_callback(_log_failure)
-            self._writer.add(write)
+            self.writer.add(write)
             lock.batch.join()
-        self._writer.pump()
+        self.writer.pump()
         self._context.wake(self.key)
 
     # The stored state
@@ -353,6 +359,7 @@ class SharePartition:
         pending = self._context.bury(self.group_id, self.partition, rows)
         pending.add_callback(lambda _: self._buried(rows))
 
+    @whole
     def _buried(self, rows: list[StateBatch]) -> None:
         with self._lock:
             if self.life != ACTIVE:
@@ -365,8 +372,8 @@ class SharePartition:
                             moving.append(run.begin(Cause.BURIED))
             if not moving:
                 return
-            self._writer.add(StateWrite(moving))
-        self._writer.pump()
+            self.writer.add(StateWrite(moving))
+        self.writer.pump()
 
 
 NOT_LOADED: Final = "This server does not host this topic-partition."

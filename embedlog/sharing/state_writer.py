@@ -75,6 +75,12 @@ class StateWriter:
             rows = [row for write in self._sent for row in write.batches()]
         self._send(_joined(rows)).add_callback(self._written)
 
+    def abandon(self, error: BaseException) -> None:
+        """Fail all writes: nobody can say whether they are stored. Requires: no lock."""
+        for write in [*self._sent, *self._waiting]:
+            write.done.fail(error)
+        self._waiting = []
+
     def _written(self, done: Pending[None]) -> None:
         error = done.error()
         with self._lock:

@@ -91,6 +91,7 @@ class ShareAnswers:
         already raised it, so it is not reported again.
         """
         leader.session.reset()
+        leader.is_uncertain = not isinstance(error, Exception)
         reason = as_kafka_error(error)
         for one in sent.acknowledgements:
             self._outcomes.finish(one, reason)

@@ -76,11 +76,14 @@ class ShareDriver(Wakeable):
         self._queue_former(now_ms)
         self.settle()
         self.coordinate(now_ms)
-        found = self.hand_out.records() if self._is_ready else None
+        found = None
+        if self._is_ready:
+            # Send the acknowledgements first: if Ctrl-C came while they are sent, records that are
+            # on their way to the application would be lost.
+            self.leaders.advance(now_ms, fetches=False)
+            found = self.hand_out.records()
         if found is None:
             found = self._fetch_and_collect(timeout_ms, now_ms)
-        else:
-            self.leaders.advance(now_ms, fetches=False)  # send the acknowledgements
         if found is not None:
             # The callback waits for the next call: if it raised now, the records would be lost.
             return found

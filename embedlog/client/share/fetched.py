@@ -64,7 +64,8 @@ class FetchedPartition:
             (each.first_offset, each.last_offset, each.delivery_count)
             for each in data.acquired_records
         )
-        self._batches = iter_batches(memoryview(data.records or b""))
+        self._data = memoryview(data.records or b"")
+        """The batches that were not begun."""
         self._check_crcs = check_crcs
         self._position = 0
         """The batches up to this offset were handed out."""
@@ -106,9 +107,12 @@ class FetchedPartition:
         return None
 
     def _begin_batch(self) -> Unreadable | None:
-        """Decode the next batch that has acquired offsets, into `_rows`."""
+        """Decode the next batch that has acquired offsets, into `_rows`.
+
+        If Ctrl-C comes meanwhile, the next call decodes the batch again.
+        """
         try:
-            batch = next(self._batches, None)
+            batch = next(iter_batches(self._data), None)
         except RecordsError as error:
             # The rest of the answer is unreadable. Another delivery may be sound.
             return self._unreadable(self.left(), str(error), AcknowledgeType.RELEASE)
@@ -116,17 +120,21 @@ class FetchedPartition:
             self.gaps += self.left()
             return None
         first, end = max(batch.base_offset, self._position), batch.next_offset
-        self.gaps += _offsets(self._within(self._position, first))
+        gaps = _offsets(self._within(self._position, first))
         acquired = self._within(first, end)
-        self._position = max(end, self._position)
-        if not acquired:
-            return None
-        try:
-            decoded = self._decode(batch)
-        except RecordsError as error:
-            return self._unreadable(_offsets(acquired), str(error), AcknowledgeType.REJECT)
-        self._rows = iter(self._chosen(batch, decoded, acquired))
-        return None
+        chosen: Iterator[ShareRecord] = iter(())
+        failure: Unreadable | None = None
+        if acquired:
+            try:
+                chosen = iter(self._chosen(batch, self._decode(batch), acquired, gaps))
+            except RecordsError as error:
+                text = str(error)
+                failure = self._unreadable(_offsets(acquired), text, AcknowledgeType.REJECT)
+        left, position = self._data[len(batch.buffer) :], max(end, self._position)
+        # No call and no jump comes between these assignments, so that no signal does.
+        self._data, self._position, self._rows = left, position, chosen
+        self.gaps += gaps
+        return failure
 
     def _decode(self, batch: RecordBatch | LegacyBatch) -> Rows:
         if self._check_crcs:
@@ -136,9 +144,13 @@ class FetchedPartition:
         return rows_of(()) if batch.is_control else rows(batch)
 
     def _chosen(
-        self, batch: RecordBatch | LegacyBatch, decoded: Rows, acquired: list[AcquiredRange]
+        self,
+        batch: RecordBatch | LegacyBatch,
+        decoded: Rows,
+        acquired: list[AcquiredRange],
+        gaps: list[int],
     ) -> list[ShareRecord]:
-        """Return the acquired records of a batch, and note the gaps between them."""
+        """Return the acquired records of a batch, and add the offsets between them to `gaps`."""
         head = (*self.key, batch.partition_leader_epoch, batch.timestamp_type)
         ranges = iter(acquired)
         first, last, count = next(ranges)
@@ -146,18 +158,18 @@ class FetchedPartition:
         for row in decoded:
             offset = row[0]
             while offset > last:
-                self.gaps += range(first, last + 1)
+                gaps += range(first, last + 1)
                 following = next(ranges, None)
                 if following is None:
                     return chosen
                 first, last, count = following
             if offset >= first:
-                self.gaps += range(first, offset)
+                gaps += range(first, offset)
                 first = offset + 1
                 fields: Any = (*head, *row, count)
                 chosen.append(ShareRecord(fields))
-        self.gaps += range(first, last + 1)
-        self.gaps += _offsets(ranges)
+        gaps += range(first, last + 1)
+        gaps += _offsets(ranges)
         return chosen
 
     def _within(self, start: int, end: int) -> list[AcquiredRange]:

@@ -57,10 +57,16 @@ class ShareHandOut:
         found: dict[TopicPartition, list[ShareRecord]] = {}
         count = 0
         fetched = self._answers.fetched
-        while fetched and count < self.count_max and self._unreadable is None:
-            count += self._take_batch(fetched[0], found)
-            if fetched[0].is_drained:
-                fetched.popleft()
+        try:
+            while fetched and count < self.count_max and self._unreadable is None:
+                count += self._take_batch(fetched[0], found)
+                if fetched[0].is_drained:
+                    fetched.popleft()
+        except BaseException:
+            # Ctrl-C: the application gets none of the records now, and shall not accept them.
+            for records in found.values():
+                self._in_flight.give_back(records)
+            raise
         self._counts["records-consumed-total"] += count
         if count:
             return ShareRecords.of_lists(found)
@@ -84,11 +90,11 @@ class ShareHandOut:
             self._release(fetched)
             return 0
         records, unreadable = fetched.take(self._converters)
+        found.setdefault(fetched.key, []).extend(records)
         delivery = self._delivery(fetched)
         delivery.add(records)
         gaps, fetched.gaps = fetched.gaps, []
         delivery.add_gaps(gaps)
-        found.setdefault(fetched.key, []).extend(records)
         if unreadable is not None:
             self._unreadable = delivery, unreadable
         return len(records)

@@ -34,7 +34,15 @@ class SentRequest:
 class Leader:
     """What a share consumer knows about one leader. A leader has at most one open request."""
 
-    __slots__ = ("failure_count", "node_id", "not_before_ms", "sent", "session", "waiting")
+    __slots__ = (
+        "failure_count",
+        "is_uncertain",
+        "node_id",
+        "not_before_ms",
+        "sent",
+        "session",
+        "waiting",
+    )
 
     def __init__(self, node_id: int, session: ShareSession) -> None:
         self.node_id = node_id
@@ -44,6 +52,9 @@ class Leader:
         """Acknowledgements that were not sent yet, or shall be sent again."""
         self.not_before_ms = 0
         """No request is sent before this time, because the last one failed."""
+        self.is_uncertain = False
+        """Whether Ctrl-C came inside a request: the leader may have delivered records that this
+        client never got, and has to end the session, which releases them."""
         self.failure_count = 0
         """Failed requests since the last success."""
 

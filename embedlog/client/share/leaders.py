@@ -17,17 +17,18 @@ from embedlog.client.share.answers import ShareAnswers
 from embedlog.client.share.leader import Leader, SentRequest
 from embedlog.client.share.session import FetchLimits, ShareSession
 from embedlog.client.share.settings import RECORD_LIMIT
+from embedlog.runtime.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from embedlog.client.share.acknowledgements import ShareCommit
     from embedlog.client.share.in_flight import Delivery
     from embedlog.client.share.parts import ShareParts
     from embedlog.common import TopicPartition
-    from embedlog.runtime.pending import Pending
+    from wire.schema import Request
 
     Keys = dict[tuple[bytes, int], TopicPartition]
 
@@ -102,6 +103,8 @@ class ShareLeaders:
             if leader.sent is not None:
                 continue
             is_wanted = leader.node_id in wanted
+            if leader.is_uncertain:
+                self._end_session(leader)
             if leader.not_before_ms > now_ms and (is_wanted or leader.waiting):
                 delay = sooner(delay, leader.not_before_ms - now_ms)
             elif leader.node_id in fetched and not any(one.renews for one in leader.waiting):
@@ -135,7 +138,7 @@ class ShareLeaders:
         """
         for leader in self._by_node.values():
             session = leader.session
-            if not session.epoch and leader.sent is None:
+            if not session.epoch and leader.sent is None and not leader.is_uncertain:
                 self._fail(leader, leader.waiting, _NO_SESSION)
                 continue
             chosen, types = leader.take_waiting() if session.epoch else ([], {})
@@ -200,14 +203,37 @@ class ShareLeaders:
 
     def _fetch(self, leader: Leader, keys: Keys) -> None:
         chosen, types = leader.take_waiting()
-        request = leader.session.fetch(keys, types, self.limits)
         self._parts.counts["fetch-total"] += 1
-        leader.sent = SentRequest(self._parts.send(leader.node_id, request), chosen, keys)
+        self._send(leader, lambda: leader.session.fetch(keys, types, self.limits), chosen, keys)
 
     def _acknowledge(self, leader: Leader) -> None:
         chosen, types = leader.take_waiting()
-        request = leader.session.acknowledge(types, renews=any(one.renews for one in chosen))
-        leader.sent = SentRequest(self._parts.send(leader.node_id, request), chosen, None)
+        renews = any(one.renews for one in chosen)
+        self._send(leader, lambda: leader.session.acknowledge(types, renews=renews), chosen, None)
+
+    def _send(
+        self,
+        leader: Leader,
+        make: Callable[[], Request[Any]],
+        chosen: list[Acknowledgements],
+        keys: Keys | None,
+    ) -> None:
+        """Send the request. If Ctrl-C comes meanwhile, it counts as sent, and as failed: nobody
+        knows whether the leader will get it."""
+        try:
+            pending = self._parts.send(leader.node_id, make())
+        except BaseException as error:
+            pending = Pending()
+            pending.fail(error)
+            leader.sent = SentRequest(pending, chosen, keys)
+            raise
+        leader.sent = SentRequest(pending, chosen, keys)
+
+    def _end_session(self, leader: Leader) -> None:
+        """End the session that the leader may have; nobody waits for the answer."""
+        request = leader.session.acknowledge({}, renews=False, closes=True)
+        self._parts.send(leader.node_id, request)
+        leader.is_uncertain = False
 
     def _drop_hopeless(self, leader: Leader, now_ms: int) -> None:
         """Fail waiting acknowledgements that the leader cannot take any more."""

@@ -159,7 +159,8 @@ class ShareMembership:
             left = self._retry.left_ms(now_ms)
         if self._pending is not None:
             return self.interval_ms
-        return max(left, self._next_ms - now_ms, 0)
+        is_urgent = self._known != self._assignment.topics  # or the heartbeat has failed
+        return left if is_urgent else max(left, self._next_ms - now_ms, 0)
 
     def _send(self, node_id: int, now_ms: int) -> None:
         self.heartbeat_sent_ms = now_ms

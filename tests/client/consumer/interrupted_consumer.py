@@ -24,7 +24,7 @@ import embedlog
 _STUCK_AFTER_S = 30
 _LINES_MAX = 2_000
 _OURS = ("/embedlog/", "/wire/")
-_NETWORK = ("/embedlog/client/network/", "/wire/")
+NETWORK = ("/embedlog/client/network/", "/wire/")
 
 
 class AtLine:
@@ -81,7 +81,7 @@ def interrupted(consumer: embedlog.Consumer, producer: embedlog.Producer, number
     read: list[int] = []
     is_interrupted = False
     try:
-        with AtLine(number, _interrupt, _NETWORK):
+        with AtLine(number, interrupt, NETWORK):
             while not read:
                 read += [record.offset for record in consumer.poll(600_000)]
     except KeyboardInterrupt:
@@ -94,7 +94,7 @@ def interrupted(consumer: embedlog.Consumer, producer: embedlog.Producer, number
     return is_interrupted
 
 
-def _interrupt() -> None:
+def interrupt() -> None:
     raise KeyboardInterrupt
 
 
