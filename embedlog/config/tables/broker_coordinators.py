@@ -28,7 +28,8 @@ errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
 group.consumer.assignment.interval.ms int 1000 >=0 cluster-wide
     Default of the group setting consumer.assignment.interval.ms.
 group.consumer.assignor.offload.enable boolean true - internal
-    Default of the group setting consumer.assignor.offload.enable. Accepted, not used.
+    Default of the group setting consumer.assignor.offload.enable. Accepted, not used: an
+    assignor runs in the thread of its request.
 group.consumer.assignors list uniform,range - read-only
     Assignors of consumer groups; the first is the default.
 group.consumer.heartbeat.interval.ms int 5000 >=1 read-only
@@ -77,7 +78,8 @@ group.min.session.timeout.ms int 6000 - read-only
 group.share.assignment.interval.ms int 1000 >=0 cluster-wide
     Default of the group setting share.assignment.interval.ms.
 group.share.assignor.offload.enable boolean true - internal
-    Default of the group setting share.assignor.offload.enable. Accepted, not used.
+    Default of the group setting share.assignor.offload.enable. Accepted, not used: an
+    assignor runs in the thread of its request.
 group.share.assignors list simple - read-only
     Assignor of share groups: exactly one, and only simple is known.
 group.share.delivery.count.limit int 5 2..10 read-only
@@ -131,7 +133,8 @@ group.streams.acceptable.recovery.lag long 10000 >=0 internal
 group.streams.assignment.interval.ms int 1000 >=0 cluster-wide
     Default of the group setting streams.assignment.interval.ms.
 group.streams.assignor.offload.enable boolean true - internal
-    Default of the group setting streams.assignor.offload.enable. Accepted, not used.
+    Default of the group setting streams.assignor.offload.enable. Accepted, not used: an
+    assignor runs in the thread of its request.
 group.streams.assignors list sticky - read-only
     Assignors of streams groups; the first is the default. Only sticky is known.
 group.streams.heartbeat.interval.ms int 5000 >=1 read-only

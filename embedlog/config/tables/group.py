@@ -4,7 +4,8 @@ TABLE = """
 consumer.assignment.interval.ms int 1000 >=0 cluster-wide
     Shortest time between two assignments of a consumer group.
 consumer.assignor.offload.enable boolean true - internal
-    Compute assignments of consumer groups apart from the requests.
+    Compute assignments of consumer groups apart from the requests. Without effect here: an assignor
+    runs in the thread of its request.
 consumer.heartbeat.interval.ms int 5000 >=1 cluster-wide
     Time between heartbeats of members of the consumer group.
 consumer.session.timeout.ms int 45000 >=1 cluster-wide
@@ -19,7 +20,8 @@ errors.deadletterqueue.topic.name string "" - cluster-wide
 share.assignment.interval.ms int 1000 >=0 cluster-wide
     Shortest time between two assignments of a share group.
 share.assignor.offload.enable boolean true - internal
-    Compute assignments of share groups apart from the requests.
+    Compute assignments of share groups apart from the requests. Without effect here: an assignor
+    runs in the thread of its request.
 share.auto.offset.reset string latest offset-reset cluster-wide
     Where a share group begins in a new partition: latest, earliest, or by_duration.
 share.delivery.count.limit int 5 >=2 cluster-wide
@@ -43,7 +45,8 @@ streams.assignment.interval.ms int 1000 >=0 cluster-wide
 streams.assignor.name string null - cluster-wide
     How tasks are spread over the members of the streams group.
 streams.assignor.offload.enable boolean true - internal
-    Compute assignments of streams groups apart from the requests.
+    Compute assignments of streams groups apart from the requests. Without effect here: an assignor
+    runs in the thread of its request.
 streams.heartbeat.interval.ms int 5000 >=1 cluster-wide
     Time between heartbeats of members of the streams group.
 streams.initial.rebalance.delay.ms int 3000 >=0 cluster-wide
