@@ -41,8 +41,13 @@ class HeldRecords:
         topics: Iterable[str],
         settings: Mapping[str, Any],
         settled: Callback,
+        has: Callable[[ShareRecord], bool],
     ) -> None:
-        """`settled({partition: offsets}, error)` gets each outcome of acknowledgements."""
+        """`settled({partition: offsets}, error)` gets each outcome of acknowledgements.
+
+        `has(record)` tells whether the holder has got a record.
+        """
+        self._has = has
         given = {**settings, "share.acknowledgement.mode": "explicit"}
         self._consumer, self._parts, self._driver = shared(target, given, {})
         self.runtime: Runtime = self._parts.transport.runtime
@@ -95,7 +100,7 @@ class HeldRecords:
                 self._fetches = self._limit(wanted, until_ms - now_ms)
                 self._check_woken()
                 delay = driver.waiter.advance(now_ms, driver.coordinate, self._exchange)
-                self._in_flight.take_again()  # renewed records stay with their workers
+                self._take_again(take)
                 found = driver.hand_out.records() if driver.hand_out.has_some else None
                 self._has_news = False
                 driver.settle()
@@ -110,6 +115,13 @@ class HeldRecords:
                 driver.waiter.wait(delay, last_ms, now_ms)
                 self._check_woken()
                 now_ms = self._clock.monotonic_ms()
+
+    def _take_again(self, take: Callable[[list[ShareRecord]], None]) -> None:
+        """Give records that a Ctrl-C kept from `take`; renewed records stay with their holder."""
+        again = [record for found in self._in_flight.take_again().values() for record in found]
+        missed = [record for record in again if not self._has(record)]
+        if missed:
+            take(missed)
 
     def _exchange(self, now_ms: int) -> int | None:
         return self._leaders.advance(now_ms, fetches=self._fetches)

@@ -57,6 +57,11 @@ class Holdings:
         self._by_place.update([(taken.place, taken) for taken in added])
         return added
 
+    def has(self, record: ShareRecord) -> bool:
+        """Return whether this very delivery of a record was added, and is not finished."""
+        taken = self._by_place.get((record.topic, record.partition, record.offset))
+        return taken is not None and taken.record is record
+
     def drop(self, taken: Taken) -> None:
         """Forget a job: it is finished, or its lock has ended."""
         if self._by_place.get(taken.place) is taken:

@@ -8,6 +8,7 @@ worker  --settle-->  an order -> sent with the next fetch, at once, or by a duty
 from __future__ import annotations
 
 from _weakref import ref
+from functools import partial
 
 from embedlog.client.share.acknowledge_type import AcknowledgeType
 from embedlog.client.share.held import HeldRecords
@@ -48,7 +49,7 @@ class Taker:
             "max.poll.interval.ms": _INTERVAL_MS_MAX,
             "share.acquire.mode": "record_limit",
         }
-        self._consumer = HeldRecords(target, [topic], settings, self._outcome)
+        self._consumer = HeldRecords(target, [topic], settings, self._outcome, self._has)
         self._scheduler = self._consumer.runtime.scheduler
         self.clock = self._consumer.runtime.clock
         self._wheel = Wheel(self.clock)
@@ -164,7 +165,7 @@ class Taker:
             if self.is_closed:
                 raise ClosedError("the queue was closed")
             if not settles_later:
-                self._hand_over()
+                self.holdings.hand_over(self._consumer.acknowledge)
             settles_later = False
             with self._wheel.lock:
                 return None if is_met() else self._wanted()
@@ -183,10 +184,6 @@ class Taker:
         now_ms = self.clock.monotonic_ms()
         is_young = now_ms - self._ordered_ms < SETTLE_DELAY_MS and self._prefetch.is_fast
         self._drive(is_met, until_ms, settles_later=is_young)
-
-    def _hand_over(self) -> bool:
-        self.holdings.hand_over(self._consumer.acknowledge)
-        return True
 
     def _wanted(self) -> int:
         """Return how many jobs to fetch now. Requires: the wheel's lock."""
@@ -209,6 +206,9 @@ class Taker:
     def _outcome(self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
         self.holdings.outcome(offsets, error)
         self._wheel.wake_all()
+
+    def _has(self, record: ShareRecord) -> bool:
+        return self.holdings.has(record)
 
     # The duty between the workers' calls
 
@@ -238,7 +238,8 @@ class Taker:
                 idle, self._ready = self._ready, deque()
             for taken in idle:
                 self.holdings.order(taken, AcknowledgeType.RELEASE)
-        return not self.holdings.orders or self._consumer.keep(self._hand_over)
+        hand_over = partial(self.holdings.hand_over, self._consumer.acknowledge)
+        return not self.holdings.orders or self._consumer.keep(hand_over)
 
     def close(self, timeout_s: float | None) -> None:
         """Send the acknowledgements, release all other jobs, and leave the group."""
