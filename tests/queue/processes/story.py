@@ -85,8 +85,9 @@ class Stage:
 
     def pending(self) -> set[str]:
         """Return the jobs that somebody put, and whose last event says that they come again."""
-        last = {event.job: event.kind for event in self.events}
         put = {event.job for event in self.events if event.kind == PUT}
+        last = dict.fromkeys(put, PUT)  # the line may come after those of a worker
+        last |= {event.job: event.kind for event in self.events if event.kind != PUT}
         return {job for job in put if last[job] in self._hands.PENDING}
 
     def _take(self, child: Child, lines: list[bytes]) -> None:
