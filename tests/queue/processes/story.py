@@ -112,6 +112,10 @@ def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int
     try:
         for role in ["idler"] + ["putter"] * PUTTERS + ["worker"] * WORKERS:
             stage.start(role)
+        deadline = time.monotonic() + CALM_S
+        while not stage.events:
+            assert time.monotonic() < deadline, "nobody puts jobs"
+            stage.listen(0.01)
         former = None
         for _ in range(kills):
             stage.listen(stage.chance.random() * 0.6)
@@ -128,7 +132,7 @@ def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int
             stage.kill(child)
         deadline = time.monotonic() + CALM_S
         stage.left = None
-        while stage.left != 0 or stage.pending():
+        while stage.left is None or stage.left > 0 or stage.pending():
             if time.monotonic() > deadline:
                 lost = ", ".join(sorted(stage.pending()))
                 return Told([f"{stage.left} jobs are left: {lost}"], 0, owner_deaths, takeovers)
