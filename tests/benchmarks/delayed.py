@@ -81,8 +81,8 @@ def _measure(folder: str, count: int) -> None:
     print(f"  to put           {seconds * 1e6:8.1f} us each", flush=True)
     print(f"  memory           {size:8.0f} bytes each", flush=True)
     print(f"  to read again    {alone(read_again, path):8.1f} s for all", flush=True)
-    fire_s: float = alone(fire, Path(folder) / "due")  # type: ignore[assignment]
-    print(f"  to become ready  {fire_s * 1e6:8.1f} us each")
+    fired: float = alone(fire, Path(folder) / "due")  # type: ignore[assignment]
+    print(f"  to become ready  {fired * 1e6:8.1f} us each")
 
 
 def main() -> None:
