@@ -86,7 +86,7 @@ class Stage:
     def pending(self) -> set[str]:
         """Return the jobs that somebody put, and whose last event says that they come again."""
         put = {event.job for event in self.events if event.kind == PUT}
-        last = dict.fromkeys(put, PUT)  # the line may come after those of a worker
+        last = dict.fromkeys(put, PUT)  # its line may come after the lines of a worker
         last |= {event.job: event.kind for event in self.events if event.kind != PUT}
         return {job for job in put if last[job] in self._hands.PENDING}
 
