@@ -12,7 +12,7 @@ from tests.cluster.processes.roles import Work
 from tests.crash.child import Child
 from tests.queue.processes import roles
 from tests.queue.processes.check import problems
-from tests.queue.processes.events import PUT, Event, parse
+from tests.queue.processes.events import ACKED, PUT, REJECTED, Event, parse
 
 PUTTERS = 2
 WORKERS = 3
@@ -84,11 +84,12 @@ class Stage:
                 assert not child.is_ended, f"a {role} ended {child.end()}"
 
     def pending(self) -> set[str]:
-        """Return the jobs that somebody put, and whose last event says that they come again."""
+        """Return the jobs that nobody has settled, and whose last event says that they come."""
         put = {event.job for event in self.events if event.kind == PUT}
         last = dict.fromkeys(put, PUT)  # its line may come after the lines of a worker
         last |= {event.job: event.kind for event in self.events if event.kind != PUT}
-        return {job for job in put if last[job] in self._hands.PENDING}
+        settled = {event.job for event in self.events if event.kind in (ACKED, REJECTED)}
+        return {job for job in put - settled if last[job] in self._hands.PENDING}
 
     def _take(self, child: Child, lines: list[bytes]) -> None:
         for line in lines:
