@@ -42,12 +42,13 @@ def broker(tmp_path: Path) -> Iterator[Serve]:
         serve.discard()
 
 
-def fill(address: str, chance: random.Random) -> Counter[str]:
+def fill(address: str, chance: random.Random, *, replicas: int = 1) -> Counter[str]:
     """Write lines of words; return the number of each word."""
     counts: Counter[str] = Counter()
     with embedlog.Admin(address) as admin:
+        topics = {"lines": PARTITIONS, "counts": 2}
         admin.create_topics(
-            [embedlog.NewTopic("lines", PARTITIONS), embedlog.NewTopic("counts", 2)]
+            [embedlog.NewTopic(name, count, replicas) for name, count in topics.items()]
         ).check()
     with embedlog.Producer(address) as producer:
         for _ in range(LINES):
@@ -101,4 +102,32 @@ def test_every_word_is_counted_once_while_instances_and_the_broker_are_killed(
             instance.stop()
     finally:
         for instance in instances:
+            instance.kill()
+
+
+def test_every_word_is_counted_once_while_the_coordinators_move(tmp_path: Path) -> None:
+    """Each of three brokers is stopped in turn, so the group's coordinator moves."""
+    classes = compiled(tmp_path)
+    with embedlog.open(
+        brokers=3, config={**SETTINGS, "default.replication.factor": "3"}
+    ) as cluster:
+        cluster.listen()
+        address = ",".join(filter(None, (each.address for each in cluster.brokers)))
+        counts = fill(address, random.Random(2), replicas=3)
+        total = counts.total()
+        instance = Instance(classes, address, tmp_path / "instance", threads=2)
+        try:
+            updates: Updates = defaultdict(list)
+            with embedlog.Consumer(address, {"isolation.level": "read_committed"}) as consumer:
+                consumer.assign([("counts", 0), ("counts", 1)])
+                consumer.seek_to_beginning()
+                for share, broker in zip((0.2, 0.4, 0.6), cluster.brokers, strict=True):
+                    wait_for(consumer, int(share * total), updates)
+                    broker.stop()
+                    broker.start()
+                wait_for(consumer, total, updates)
+                assert not list(consumer.poll(1_000))
+            assert updates == {word: list(range(1, counts[word] + 1)) for word in WORDS}
+            instance.stop()
+        finally:
             instance.kill()
