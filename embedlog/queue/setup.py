@@ -52,7 +52,7 @@ def create_missing(
     `known` are the present topics.
 
     Raises:
-        ConfigError: the brokers cannot keep the order of keys.
+        ConfigError: the brokers do not allow the lock, or cannot keep the order of keys.
         KafkaError: the cluster refuses a topic or a setting.
     """
     # The settings come first: a process that dies in between leaves no queue without them.
@@ -77,21 +77,25 @@ def create_missing(
                 raise failure
 
 
+def keeps_order(admin: Admin, group: str) -> bool:
+    """Return whether the group works on the jobs of a key one after another."""
+    resource = ConfigResource("group", group)
+    found = admin.describe_configs([resource], names=[_KEY_ORDER]).check()[resource]
+    return _KEY_ORDER in found and found[_KEY_ORDER].value == "true"
+
+
 def _configure(admin: Admin, group: str, settings: dict[str, Any]) -> None:
     changes = {name: (AlterOperation.SET, value) for name, value in settings.items()}
     try:
         admin.incremental_alter_configs({ConfigResource("group", group): changes}).check()
     except InvalidConfig as error:
-        if _KEY_ORDER in settings and _KEY_ORDER in str(error):
+        text = str(error)
+        if _KEY_ORDER in settings and _KEY_ORDER in text:
             raise ConfigError(
                 f"queue({group!r}, ordered=True): only brokers of embedlog keep the order of keys"
             ) from None
+        if _LOCK in settings and _LOCK in text:
+            raise ConfigError(
+                f"queue({group!r}, lock={settings[_LOCK] / 1000:g}): {text}"
+            ) from None
         raise
-
-
-def keeps_order(admin: Admin, group: str) -> bool:
-    """Return whether the queue keeps the order of keys, as a process has once asked for it."""
-    resource = ConfigResource("group", group)
-    found = admin.describe_configs([resource], names=[_KEY_ORDER]).values.get(resource, {})
-    entry = found.get(_KEY_ORDER)
-    return entry is not None and entry.value == "true"

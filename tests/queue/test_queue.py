@@ -278,6 +278,25 @@ def test_a_queue_that_exists_keeps_its_priorities(cluster: embedlog.Cluster) -> 
         queue.put(b"x", priority=4)
 
 
+def test_a_queue_that_exists_keeps_its_order(cluster: embedlog.Cluster) -> None:
+    with cluster.queue("jobs", ordered=True) as queue:
+        queue.put_many([b"1", b"2"], key="k")
+    with cluster.queue("jobs") as queue:
+        with pytest.raises(ValueError, match="first"), taken(queue):
+            raise ValueError("first")
+        with pytest.raises(IllegalState, match="keeps the order of keys"):
+            taken(queue).release(delay=1)
+        job = queue.get(timeout=0)
+        assert job is None, "the first job of the key is locked"
+
+
+@pytest.mark.parametrize("lock", [0.1, 14, 61])
+def test_brokers_limit_the_lock(cluster: embedlog.Cluster, lock: float) -> None:
+    with pytest.raises(ConfigError, match=rf"^queue\('jobs', lock={lock:g}\): .*(1000|15000)"):
+        cluster.queue("jobs", lock=lock)
+    assert cluster.topics == []
+
+
 @pytest.mark.parametrize(
     "name", ["", "a b", "__jobs", "dlq.jobs", "jobs.delayed", "x" * 245, 7, None]
 )
