@@ -347,7 +347,24 @@ class Cluster:
         return Admin(self, **settings)
 
     def queue(self, name: str, **options: Unpack[QueueArguments]) -> Queue:
-        """Return the queue of this name, with the options of `embedlog.Queue`."""
+        """Return the job queue of this name; make it if it does not exist. See `embedlog.Queue`.
+
+        Options that the cluster stores; an existing queue keeps its own unless you give others:
+            priorities: number of priorities (1). Each is a topic; existing ones stay.
+            ordered: True to work on the jobs of a key one after another. A failed job then keeps
+                its place, and is tried again without a pause.
+            lock: seconds that a worker has for a job (30, of 15 to 60). `Worker` renews it.
+            partitions: partitions of a new topic (1). Among several, only keys have an order.
+        Options of this object:
+            serializer: has `dumps` and `loads`, as the module pickle, for all values. By default
+                bytes stay as they are, and other values become JSON.
+            retries: how often a failing job is tried again before it is dead (4).
+            prefetch: most jobs to fetch at once (500); slow workers fetch fewer.
+
+        Raises:
+            TypeError, ValueError: an option is not of its type or range.
+            KafkaError: the cluster refuses to make the queue.
+        """
         from embedlog.queue.queue import Queue
 
         return Queue(self, name, **options)

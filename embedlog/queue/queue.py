@@ -52,7 +52,11 @@ _RESULT_S = 30.0
 class Queue:
     """A queue of jobs over a share group of Kafka. Any thread may call its methods.
 
-    `target` is a cluster of this process or "host:port". The queue is created if it does not exist.
+    `cluster.queue(name)` returns one, and explains the options. `Queue("host:port", name)` is a
+    queue of an embedlog or a Kafka cluster (4.2 or later; without `ordered`) at that address.
+
+    A job is delivered at least once: it comes again if its worker dies, or loses the lock, before
+    the acknowledgement is stored.
 
     >>> with embedlog.open() as cluster, cluster.queue("jobs") as queue:
     ...     made = queue.put(b"work")
@@ -126,17 +130,22 @@ class Queue:
     def put(self, value: Any, **options: Unpack[PutArguments]) -> str:
         """Append a job; return its id once the job is durable.
 
+        `value` is bytes or JSON, or whatever the queue's serializer takes.
+
         Options:
-            key: str or bytes; with `ordered`, the jobs of a key are worked one after another.
-            delay, at, cron: seconds or a timedelta from now; an aware datetime or seconds since
-                1970; a cron expression in UTC, which makes a job each time. One of them.
-            id: the job's id. A delayed job replaces the delayed one of this id.
-            priority: 0 is the lowest; see `priorities` of `Cluster.queue`.
+            key: str or bytes. Jobs of one key go to one partition; with `ordered`, they are worked
+                on one after another.
+            delay, at, cron: when the job becomes ready. Give one of them: seconds or a timedelta
+                from now; an aware datetime or seconds since 1970; a cron expression in UTC of five
+                fields, or six with seconds in front, which makes a job each time until `cancel`.
+            id: the job's id, by default a new one. A delayed job or cron job with the id is
+                replaced. Jobs that are ready at once may share an id.
+            priority: 0 (the lowest, and the default) up to `priorities` - 1.
             dedupe, window: of the jobs with one text in `dedupe`, only the first within `window`
-                seconds (300) becomes ready. The others disappear.
+                seconds (300) becomes ready. The others disappear, though `put` returns their ids.
             reply: True to get the result with `result(id)`.
-            headers: a dict of texts for the record.
-            transaction: a transaction of a producer; the job exists once it is committed.
+            headers: a dict of str or bytes, for the record.
+            transaction: of a producer of the same cluster; the job exists once it is committed.
 
         Raises:
             TypeError, ValueError: the value or an option is not of its type or range.

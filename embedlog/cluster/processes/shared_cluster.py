@@ -107,7 +107,7 @@ class SharedCluster:
         return ShareConsumer(self, **settings)
 
     def queue(self, name: str, **options: Unpack[QueueArguments]) -> Queue:
-        """Return the queue of this name, with the options of `embedlog.Queue`."""
+        """Return the job queue of this name; make it if needed. See `Cluster.queue`."""
         from embedlog.queue.queue import Queue
 
         return Queue(self, name, **options)
