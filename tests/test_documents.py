@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import embedlog
+from embedlog.queue.arguments import PutArguments, QueueArguments
 from tests.benchmarks import calls
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,6 +75,15 @@ def test_the_first_block_of_the_readme_runs_twice(
         assert told == [f"{first} b'key' b'value'", f"{first + 1} None b'another'"]
 
 
+def test_the_job_queue_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (jobs,) = [block for block in _blocks(ROOT / "README.md") if "cluster.queue" in block]
+    exec(compile(jobs, "README.md", "exec"), {"embedlog": embedlog})
+    assert capsys.readouterr().out == "a@example.com\n"
+
+
 def test_every_setting_of_embedlog_is_in_the_documents() -> None:
     folder = ROOT / "embedlog/config/tables"
     tables = "".join(path.read_text() for path in folder.glob("*.py"))
@@ -86,6 +97,22 @@ def test_every_setting_of_embedlog_is_in_the_documents() -> None:
         if default != "null" and not rows[name].startswith(default)
     }
     assert not wrong
+
+
+def test_every_option_of_a_queue_is_in_the_documents() -> None:
+    text = (ROOT / "docs/queue.md").read_text()
+    tables = re.findall(r"^\| option of `[\w.]+` .*\n\|---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    queue, put = [[row.split(" | ")[:2] for row in table.splitlines()] for table in tables]
+    defaults = {name.strip("| `"): default for name, default in queue}
+    parameters = inspect.signature(embedlog.Queue).parameters
+    assert defaults == {
+        name: str(each.default)
+        for name, each in parameters.items()
+        if name in QueueArguments.__annotations__
+    } | {"lock": "30"}
+    assert {
+        name for names, _ in put for name in re.findall(r"`(\w+)`", names)
+    } == PutArguments.__annotations__.keys()
 
 
 def test_the_changelog_has_the_version_and_a_place_for_the_next_one() -> None:
