@@ -351,13 +351,11 @@ class Cluster:
 
         Options that the cluster stores; an existing queue keeps its own unless you give others:
             priorities: number of priorities (1). Each is a topic; existing ones stay.
-            ordered: True to work on the jobs of a key one after another. A failed job then keeps
-                its place, and is tried again without a pause.
+            ordered: True to work on the jobs of a key one after another, without pauses of retries.
             lock: seconds that a worker has for a job (30, of 15 to 60). `Worker` renews it.
             partitions: partitions of a new topic (1). Among several, only keys have an order.
         Options of this object:
-            serializer: has `dumps` and `loads`, as the module pickle, for all values. By default
-                bytes stay as they are, and other values become JSON.
+            serializer: `dumps` and `loads`, as pickle has; by default JSON, and bytes as they are.
             retries: how often a failing job is tried again before it is dead (4).
             prefetch: most jobs to fetch at once (500); slow workers fetch fewer.
 
