@@ -320,6 +320,7 @@ def test_only_the_top_frame_of_a_thread_catches_everything() -> None:
         "embedlog/server/heavy_requests.py",  # the top frame of its thread
         "embedlog/client/interceptors.py",  # a user's code, which must not stop the client
         "embedlog/client/user_code.py",  # the caught error is raised when the work is done
+        "embedlog/queue/delays/mover.py",  # the top frame of its thread, which begins again
         "embedlog/queue/working/worker.py",  # a failure of a job, which the job's record names
         "embedlog/runtime/outer_call.py",  # the outer call has an outcome of its own
         "embedlog/runtime/at_exit.py",  # the top frame at the end of the interpreter

@@ -88,6 +88,16 @@ class QueueNames:
             count += 1
         return cls(name, priorities=max(count, priorities))
 
+    @staticmethod
+    def is_level(topic: str, queue: str) -> bool:
+        """Return whether a topic is of a queue's ready jobs, of whatever priority.
+
+        >>> [QueueNames.is_level(topic, "jobs") for topic in ("jobs", "jobs.p2", "jobs.px")]
+        [True, True, False]
+        """
+        level = topic.removeprefix(f"{queue}.p")
+        return topic == queue or (level != topic and level.isdigit())
+
     def level(self, priority: int) -> str:
         """Return the topic of a priority; 0 is the lowest."""
         return self.levels[len(self.levels) - 1 - priority]

@@ -166,11 +166,19 @@ def test_a_process_notices_the_delayed_jobs_of_another(kafka: Kafka) -> None:
 
 def test_a_record_of_another_program_does_not_stop_the_mover(kafka: Kafka, jobs: Queue) -> None:
     jobs.put(b"1", delay=10)
+    foreign = [
+        [],
+        [("job.to", b"elsewhere")],
+        [("job.to", b"jobs"), ("job.cron", b"every day")],
+        [("job.to", b"jobs"), ("job.put.at", b"\xff"), ("job.dedupe", b"\xff")],
+    ]
     with kafka.cluster.producer() as producer:
-        producer.append("jobs.delayed", b"no job", key=b"k")
+        for number, headers in enumerate(foreign):
+            producer.append("jobs.delayed", b"strange", key=b"%d" % number, headers=headers)
     jobs.put(b"2", delay=20)
-    kafka.clock.jump(seconds=60)
-    assert [taken(jobs).value, taken(jobs).value] == [b"1", b"2"]
+    kafka.clock.jump(seconds=30)
+    assert sorted(taken(jobs).value for _ in range(3)) == [b"1", b"2", b"strange"]
+    assert is_empty(jobs)
 
 
 def test_a_delayed_job_may_be_part_of_a_transaction(kafka: Kafka, jobs: Queue) -> None:

@@ -74,7 +74,7 @@ def test_the_newest_record_of_an_id_counts(steps: list[tuple[str, bytes]]) -> No
             ledger.end_first_reading()
         else:
             rows = ledger.table.take(10, 100)
-            entries = [Entry(log[offset]) for _, offset in rows]  # type: ignore[arg-type]
+            entries = [Entry(log[offset], "jobs") for _, offset in rows]  # type: ignore[arg-type]
             counted = [entry for entry in entries if ledger.counts(entry)]
             assert {entry.id: entry.offset for entry in counted} == live
             for entry in counted:
@@ -91,7 +91,7 @@ def test_a_job_put_while_its_former_record_is_moved_is_not_lost() -> None:
     first = Record(0, b"a", b"1", 10, headers)
     ledger.read(first)  # type: ignore[arg-type]
     ((_, offset),) = ledger.table.take(10, 10)
-    entry = Entry(first)  # type: ignore[arg-type]
+    entry = Entry(first, "jobs")  # type: ignore[arg-type]
     assert offset == 0
     assert ledger.counts(entry)
     # A user replaces the job between the reading of the record and the mover's tombstone.
@@ -101,4 +101,4 @@ def test_a_job_put_while_its_former_record_is_moved_is_not_lost() -> None:
     assert ledger.overtaken == [1]
     again = Record(3, b"a", b"2", 10, headers)
     ledger.read(again)  # type: ignore[arg-type]
-    assert ledger.counts(Entry(again))  # type: ignore[arg-type]
+    assert ledger.counts(Entry(again, "jobs"))  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
-from embedlog.queue.names import PUT_AT
+from embedlog.queue.names import PUT_AT, QueueNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,21 +65,20 @@ class Entry:
         "window_end_ms",
     )
 
-    def __init__(self, record: ConsumerRecord) -> None:
-        """Raises ConfigError if another program wrote a record that is no delayed job."""
+    def __init__(self, record: ConsumerRecord, queue: str) -> None:
+        """Raises ConfigError if another program wrote a record that is no job of `queue`."""
         found = dict(record.headers)
-        topic, key = found.get(TOPIC), record.key
-        if key is None or (topic is None and not bytes(key).startswith(SEEN)):
+        self.id = bytes(record.key or b"")
+        self.topic = _text(found.get(TOPIC)) or ""
+        if not self.only_remembers and not QueueNames.is_level(self.topic, queue):
             raise ConfigError(
-                f"the record at offset {record.offset} of {record.topic!r} is no delayed job: "
-                f"it has no header {TOPIC!r} or no key"
+                f"the record at offset {record.offset} of {record.topic!r} is no delayed job of "
+                f"the queue {queue!r}: its header {TOPIC!r} is {found.get(TOPIC)!r}"
             )
-        self.id = bytes(key)
-        self.topic = bytes(topic or b"").decode()
         self.key = _optional(found.get(KEY))
         self.cron = _text(found.get(CRON))
         self.dedupe = _text(found.get(DEDUPE))
-        self.window_end_ms = int(found.get(PUT_AT) or 0) + int(found.get(WINDOW) or 0)
+        self.window_end_ms = number(found.get(PUT_AT)) + number(found.get(WINDOW))
         self.is_named = NAMED in found or self.id.startswith(SEEN)
         self.value = _optional(record.value)
         self.due_ms: int = record.timestamp
@@ -96,6 +95,12 @@ class Entry:
     def only_remembers(self) -> bool:
         """True if the record is no job, but remembers a `DEDUPE` text."""
         return self.id.startswith(SEEN)
+
+
+def number(value: bytes | memoryview | None) -> int:
+    """Return the number in a header; 0 if another program wrote something else."""
+    text = bytes(value or b"")
+    return int(text) if text.isdigit() else 0
 
 
 def _optional(value: bytes | memoryview | None) -> bytes | None:

@@ -8,7 +8,7 @@ not read back.
 
 from __future__ import annotations
 
-from embedlog.queue.delays.entry import DEDUPE, NAMED, SEEN, WINDOW
+from embedlog.queue.delays.entry import DEDUPE, NAMED, SEEN, WINDOW, number
 from embedlog.queue.delays.timetable import Timetable
 from embedlog.queue.names import PUT_AT
 
@@ -75,16 +75,16 @@ class Ledger:
         self, job_id: bytes, headers: dict[str, bytes | None], timestamp: int
     ) -> bool:
         if job_id.startswith(SEEN):
-            self._seen[job_id[len(SEEN) :].decode()] = timestamp
+            self._seen[job_id[len(SEEN) :].decode("utf-8", "replace")] = timestamp
             return False
         text = headers.get(DEDUPE)
         if text is None:
             return False
-        put_ms = int(headers.get(PUT_AT) or 0)
-        name = bytes(text).decode()
+        put_ms = number(headers.get(PUT_AT))
+        name = bytes(text).decode("utf-8", "replace")
         if self._seen.get(name, 0) > put_ms:
             return True
-        self._seen[name] = put_ms + int(headers.get(WINDOW) or 0)
+        self._seen[name] = put_ms + number(headers.get(WINDOW))
         return False
 
     def end_first_reading(self) -> None:

@@ -42,6 +42,7 @@ _READ_MAX = 5000
 _WAIT_MS_MAX = 1000
 _READING_MS = 50
 _PAUSE_MS = 1000
+_CRON_PAUSE_MS = 60_000
 _SESSION_MS = 6000
 _JOIN_MS = 10_000
 
@@ -91,6 +92,10 @@ class Mover:
                     return
             except EmbedlogError as error:
                 _log.warning("the mover of queue %r begins again: %s", self._names.name, error)
+                self._runtime.scheduler.wait(Pending(), _PAUSE_MS)
+            except Exception as error:
+                text = "the mover of queue %r begins again: %r"
+                _log.error(text, self._names.name, error, exc_info=error)
                 self._runtime.scheduler.wait(Pending(), _PAUSE_MS)
 
     @property
@@ -221,18 +226,19 @@ class Tenure:
             for entry in sorted(self._entries(offsets), key=lambda entry: entry.due_ms):
                 if entry.offset in again:
                     self._append_again(transaction, entry)
-                elif entry.offset in void or ledger.counts(entry):
-                    self._end(transaction, entry, is_ready=entry.offset not in void)
+                    continue
+                is_void = entry.offset in void
+                counts = is_void or ledger.counts(entry)
+                if counts and self._end(transaction, entry, is_ready=not is_void):
                     moved.append(entry)
         ledger.void_rows, ledger.overtaken = [], []
         for entry in moved:
-            if entry.cron is None:
-                ledger.moved(entry)
+            ledger.moved(entry)
 
     def _entries(self, offsets: list[int]) -> Iterator[Entry]:
         for record in self._rereading.records(offsets):
             try:
-                yield Entry(record)
+                yield Entry(record, self._names.name)
             except ConfigError as error:
                 _log.warning("queue %r: %s", self._names.name, error)
 
@@ -245,26 +251,37 @@ class Tenure:
             timestamp_ms=entry.due_ms,
         )
 
-    def _end(self, transaction: Transaction, entry: Entry, *, is_ready: bool) -> None:
-        """Make a due job ready, unless it is a duplicate, and replace its delayed record."""
-        now_ms = self._clock.wall_ms()
-        if is_ready and not entry.only_remembers:
-            headers = entry.job_headers
-            if entry.cron is not None:
-                headers = [each for each in headers if each[0] != JOB_ID]
-                headers.append((JOB_ID, b"%s-%d" % (entry.id, entry.due_ms)))
-            transaction.send(entry.topic, entry.value, entry.key, headers=headers)
-        delayed = self._names.delayed
+    def _end(self, transaction: Transaction, entry: Entry, *, is_ready: bool) -> bool:
+        """Make a due job ready, unless it is a duplicate, and end its delayed record.
+
+        Returns False if the record goes on, or another record of the id follows it.
+        """
         if entry.cron is not None:
-            due_ms = next_ms(entry.cron, max(now_ms, entry.due_ms))
-            transaction.send(
-                delayed, entry.value, entry.id, headers=entry.headers, timestamp_ms=due_ms
-            )
-            return
+            self._repeat(transaction, entry, entry.cron)
+            return False
+        now_ms, delayed = self._clock.wall_ms(), self._names.delayed
+        if is_ready and not entry.only_remembers:
+            transaction.send(entry.topic, entry.value, entry.key, headers=entry.job_headers)
         transaction.send(delayed, None, entry.id)
         if is_ready and entry.dedupe is not None and entry.window_end_ms > now_ms:
             seen = SEEN + entry.dedupe.encode()
             transaction.send(delayed, b"", seen, timestamp_ms=entry.window_end_ms)
+        return True
+
+    def _repeat(self, transaction: Transaction, entry: Entry, cron: str) -> None:
+        """Make the job of a cron expression ready, and delay it until the next time."""
+        now_ms = self._clock.wall_ms()
+        try:
+            due_ms = next_ms(cron, max(now_ms, entry.due_ms))
+        except ConfigError as error:  # here the package is missing, or another program wrote it
+            _log.warning("queue %r: job %r waits: %s", self._names.name, entry.id, error)
+            self.ledger.table.add(now_ms + _CRON_PAUSE_MS, entry.offset)
+            return
+        headers = [each for each in entry.job_headers if each[0] != JOB_ID]
+        headers.append((JOB_ID, b"%s-%d" % (entry.id, entry.due_ms)))
+        transaction.send(entry.topic, entry.value, entry.key, headers=headers)
+        delayed = self._names.delayed
+        transaction.send(delayed, entry.value, entry.id, headers=entry.headers, timestamp_ms=due_ms)
 
     def close(self) -> None:
         self._producer.close()
