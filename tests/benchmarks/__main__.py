@@ -19,6 +19,7 @@ NAMES = (
     "testkit",
     "queues",
     "sharing",
+    "delayed",
 )
 
 if __name__ == "__main__":
