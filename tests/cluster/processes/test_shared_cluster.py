@@ -113,6 +113,32 @@ def test_every_kind_of_client_goes_on_with_the_next_owner(path: Path) -> None:
         assert set(sharer.commit_sync().values()) == {None}
 
 
+@pytest.mark.slow
+def test_a_queue_goes_on_with_the_next_owner(path: Path) -> None:
+    first = shared(path)
+    with shared(path) as second, first.queue("jobs") as put, second.queue("jobs") as queue:
+        put.put("a")
+        with _taken(queue) as job:
+            assert job.value == "a"
+        assert queue.flush()
+        put.put("b")
+        put.close()
+        first.close()
+        queue.put("c")
+        for value in ("b", "c"):
+            job = _taken(queue)
+            assert job.value == value
+            job.ack(wait=True)
+        assert second.is_owner
+        assert queue.get(timeout=0.1) is None
+
+
+def _taken(queue: embedlog.Queue) -> embedlog.Job:
+    job = queue.get(timeout=WAIT_S)
+    assert job is not None
+    return job
+
+
 def test_three_become_owners_one_after_the_other(path: Path) -> None:
     clusters = [shared(path) for _ in range(3)]
     with clusters[2].producer() as producer:
