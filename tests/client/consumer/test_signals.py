@@ -20,6 +20,7 @@ from embedlog.client.consumer.guard import Guard
 from embedlog.runtime.pending import Pending
 from embedlog.testing import sim_runtime
 from tests.client.scripted_broker import PASS, ScriptedBroker
+from tests.support.sizes import size
 from wire.records import build_batch
 from wire.schemas.fetch import FetchRequest
 
@@ -33,20 +34,14 @@ Connect = Callable[[], Any]
 @pytest.mark.slow
 @pytest.mark.parametrize("membership", ["alone", "group"])
 @pytest.mark.parametrize("way", ["in-process", "tcp"])
-@pytest.mark.parametrize(
-    "step", [pytest.param("37", id="some lines"), pytest.param("1", marks=pytest.mark.slow)]
-)
-def test_a_handler_may_wake_a_poll_up_at_every_line(way: str, membership: str, step: str) -> None:
-    run("wakeup", way, membership, step)
+def test_a_handler_may_wake_a_poll_up_at_every_line(way: str, membership: str) -> None:
+    run("wakeup", way, membership, str(size(5, full=1)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("membership", ["alone", "group"])
-@pytest.mark.parametrize(
-    "step", [pytest.param("97", id="some lines"), pytest.param("7", marks=pytest.mark.slow)]
-)
-def test_an_interrupt_gives_nobody_the_answer_of_another(membership: str, step: str) -> None:
-    run("interrupt", "tcp", membership, step)
+def test_an_interrupt_gives_nobody_the_answer_of_another(membership: str) -> None:
+    run("interrupt", "tcp", membership, str(size(17, full=7)))
 
 
 def run(*arguments: str) -> None:
