@@ -13,6 +13,12 @@ from tests.support.sizes import part, size
 AT_ONCE = 40
 SEEDS = size(40, full=1000)
 """The seeds of a change find every planted bug."""
+FOUND_LATE = {
+    "a renewed lock expires at its old time": 39,
+    "a fenced leader still answers": 38,
+    "records on their way to a dead letter count as over": 13,
+}
+"""Bugs that few seeds find, and such a seed: the search begins there, and goes on with all."""
 
 
 @pytest.mark.slow
@@ -31,7 +37,7 @@ def test_a_story_over_one_broker_and_over_three(seed: int) -> None:
 @pytest.mark.parametrize("bug", part(BUGS, 3), ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     with bug.plant():
-        assert any(judged(Story(seed)) for seed in range(SEEDS))
+        assert any(judged(Story(seed)) for seed in (FOUND_LATE.get(bug.name, 0), *range(SEEDS)))
 
 
 def test_a_seed_always_tells_the_same_story() -> None:
