@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.jvm import options
+from tests.support.kafka_format import format_data
 from tests.support.tools import need_jars
 
 PROPERTIES = """process.roles=broker,controller
@@ -79,7 +80,14 @@ def real_kafka(
     for feature, level in (features or {}).items():
         storage += ["--feature", f"{feature}={level}"]
     format_command = ["java", *options("broker"), *command, *storage, "-c", str(properties)]
-    subprocess.run(format_command, check=True, capture_output=True)
+    is_plain = not scram_users and not features
+    format_data(
+        directory / "data",
+        lambda: subprocess.run(format_command, check=True, capture_output=True),
+        kind=("alone", *(() if is_plain else storage)),
+        node=1,
+        settings=settings or (),
+    )
     with (directory / "out.log").open("wb") as log:
         broker = subprocess.Popen(
             ["java", *(java or options("broker")), *command, "kafka.Kafka", str(properties)],

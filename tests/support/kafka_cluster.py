@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tests.support.jvm import options
 from tests.support.kafka import free_port
+from tests.support.kafka_format import format_data
 from tests.support.tools import need_jars
 
 BROKERS = (1, 2, 3)
@@ -159,7 +160,13 @@ class KafkaCluster:
         (folder / "server.properties").write_text(text)
         command = [*self._java, "kafka.tools.StorageTool", "format", "--ignore-formatted"]
         command += ["-t", _CLUSTER_ID, "-c", str(folder / "server.properties")]
-        subprocess.run(command, check=True, capture_output=True)
+        format_data(
+            folder / "data",
+            lambda: subprocess.run(command, check=True, capture_output=True),
+            kind=(_CLUSTER_ID, *roles),
+            node=node,
+            settings=self._settings,
+        )
 
     def _launch(self, node: int) -> None:
         assert node not in self._processes, f"node {node} runs"
