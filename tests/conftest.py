@@ -29,7 +29,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
 from tests.support import jvm, left_over  # noqa: E402
-from tests.support.schedule import Scheduling, uses_session  # noqa: E402
+from tests.support.schedule import LONG, Scheduling, uses_session  # noqa: E402
 from tests.support.sizes import BRIEF  # noqa: E402
 from wire.net import poller  # noqa: E402
 from wire.records.known import KNOWN  # noqa: E402
@@ -96,17 +96,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Start long files early, so that short ones fill the workers at the end.
 
-    The files that share the Spark session come first, as one worker runs all of them. Other files
-    with slow tests follow in reverse order.
+    The files that share the Spark session come first, as one worker runs all of them, then the
+    longest ones. Other files with slow tests follow in reverse order.
     """
     if _is_brief(config) and config.args_source != pytest.Config.ArgsSource.ARGS:
         _leave_out_middle_cases(config, items)
     slow: dict[Path, int] = {}
     for item in items:
         if item.get_closest_marker("slow") or item.get_closest_marker("interop"):
-            is_first = uses_session(item.nodeid.partition("::")[0])
-            slow.setdefault(item.path, -1 - len(slow) - len(items) * is_first)
+            file = item.nodeid.partition("::")[0]
+            urgency = len(LONG) + 1 if uses_session(file) else _urgency_of(file)
+            slow.setdefault(item.path, -1 - len(slow) - len(items) * urgency)
     items.sort(key=lambda item: slow.get(item.path, 0))
+
+
+def _urgency_of(file: str) -> int:
+    """Return a number that is the higher the earlier a long file has to start; 0 for others."""
+    return len(LONG) - LONG.index(file) if file in LONG else 0
 
 
 @pytest.hookimpl(optionalhook=True)

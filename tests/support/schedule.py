@@ -22,6 +22,22 @@ OWN_DRIVERS = frozenset(
 )
 """Their tests start processes and leave the session alone, so another worker can run them."""
 
+LONG = (
+    "tests/crash/test_images.py",
+    "tests/interop/test_cluster.py",
+    "tests/crash/test_spark.py",
+    "tests/crash/test_faults.py",
+    "tests/spark/test_speculation.py",
+    "tests/spark/sink/test_transactional.py",
+    "tests/interop/test_producer_transactions.py",
+    "tests/interop/groups/test_mixed.py",
+    "tests/crash/test_nemesis.py",
+    "tests/mutants/test_judge.py",
+    "tests/simulation/share/test_share.py",
+)
+"""The files of a minute or more, apart from the session's. They start early, lest one of them runs
+alone at the end."""
+
 
 def uses_session(file: str) -> bool:
     """Return whether tests of this file, named from the project's root, share the session."""
