@@ -36,7 +36,7 @@ def problems(
     - Its delivery count stays within the limit. An owner that dies may forget one delivery.
     - A rejected job is a dead letter. A dead letter was rejected, or delivered up to the limit.
     A job may be there twice if a worker settled it by appending another record first, as delays,
-    failures and rejections of `embedlog.Queue` do: there are no promises about its further life.
+    failures and rejections of `embedlog.Queue` do. Then each of its records has the limit.
     """
     by_job: dict[str, list[Event]] = defaultdict(list)
     for event in events:
@@ -73,7 +73,8 @@ def _problems_of(
     if late and not is_copied:
         found.append("was worked after it was settled")
     deliveries = [event.count for event in story if event.kind == GOT]
-    if max(deliveries, default=0) > limit or len(deliveries) > limit + owner_deaths:
+    is_repeated = len(deliveries) > limit + owner_deaths and not is_copied
+    if max(deliveries, default=0) > limit or is_repeated:
         found.append(f"was delivered {len(deliveries)} times, limit {limit}")
     if kinds[REJECTED] and not letters:
         found.append("was rejected and is not dead")

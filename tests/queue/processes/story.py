@@ -18,7 +18,6 @@ PUTTERS = 2
 WORKERS = 3
 KILLS = 8
 CALM_S = 60.0
-"""How long the workers may take to finish the jobs once nobody is killed any more."""
 
 
 class Told(NamedTuple):
@@ -104,8 +103,14 @@ class Stage:
             child.close()
 
 
-def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int = KILLS) -> Told:
-    """Run a story and check it. `hands`: see `roles`."""
+def tell(
+    hands: Any, path: str, seed: int, *, durability: str = "os", calm_s: float = CALM_S
+) -> Told:
+    """Run a story and check it.
+
+    `hands`: see `roles`. `calm_s`: how long the workers may take to finish the jobs once nobody is
+    killed any more.
+    """
     with embedlog.open(path, durability=durability, **roles.SETTINGS) as made:
         hands.create(made)
     stage = Stage(hands, path, durability, seed)
@@ -118,7 +123,7 @@ def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int
             assert time.monotonic() < deadline, "nobody puts jobs"
             stage.listen(0.01)
         former = None
-        for _ in range(kills):
+        for _ in range(KILLS):
             stage.listen(stage.chance.random() * 0.6)
             owner = stage.owner()
             takeovers += owner is not None and owner is not former
@@ -131,12 +136,14 @@ def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int
         for _, child in [each for each in stage.running if each[0] == "putter"]:
             owner_deaths += child is stage.owner()
             stage.kill(child)
-        deadline = time.monotonic() + CALM_S
+        deadline = time.monotonic() + calm_s
+        unfinished: list[str] = []
         stage.left = None
         while stage.left is None or stage.left > 0 or stage.pending():
             if time.monotonic() > deadline:
-                lost = ", ".join(sorted(stage.pending()))
-                return Told([f"{stage.left} jobs are left: {lost}"], 0, owner_deaths, takeovers)
+                late = ", ".join(sorted(stage.pending()))
+                unfinished = [f"{stage.left} jobs are left after {calm_s} s: {late}"]
+                break
             stage.listen(0.1)
         stage.listen(0.2)  # the last outcomes
         owner_deaths += 1  # a death at an unlucky moment may be another owner's
@@ -149,6 +156,6 @@ def tell(hands: Any, path: str, seed: int, *, durability: str = "os", kills: int
             fetches_ahead=hands.FETCHES_AHEAD,
         )
         put_count = sum(event.kind == PUT for event in stage.events)
-        return Told(found, put_count, owner_deaths, takeovers)
+        return Told(unfinished + found, put_count, owner_deaths, takeovers)
     finally:
         stage.close()

@@ -13,6 +13,7 @@ from tests.support.sizes import size
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+PLANTED_CALM_S = 6.0
 SEARCH = 12
 """Most stories in which a planted bug may stay hidden; one or two usually show it."""
 
@@ -49,7 +50,7 @@ def test_stories_find_planted_bugs(
 ) -> None:
     monkeypatch.setattr(direct.DirectQueue, name, planted)  # the forked processes inherit it
     for seed in range(SEARCH):
-        told = tell(direct, str(tmp_path / f"{seed}/data"), seed)
+        told = tell(direct, str(tmp_path / f"{seed}/data"), seed, calm_s=PLANTED_CALM_S)
         if any(problem in each for each in told.problems):
             return
     raise AssertionError(f"{SEARCH} stories have not found it")
