@@ -43,7 +43,9 @@ def _embedlog(path: Path, durable: bool, *, wait: bool = False) -> WorkerQueue:
         queue.close()
         cluster.close()
 
-    return WorkerQueue(lambda: queue.put(VALUE), lambda: queue.get(timeout=10), acknowledge, close)
+    return WorkerQueue(
+        lambda: queue.put(VALUE), lambda: queue.get(timeout=10), acknowledge, close, queue.flush
+    )
 
 
 def _embedlog_waiting(path: Path, durable: bool) -> WorkerQueue:
@@ -58,6 +60,7 @@ def turn(queue: WorkerQueue, count: int) -> None:
         while job is None:  # another worker has taken it, and its own job is on its way
             job = queue.get()
         queue.acknowledge(job)
+    queue.flush()
 
 
 def one_worker(rival: Rival, path: Path, durable: bool) -> float:
@@ -83,6 +86,7 @@ def in_flight(rival: Rival, path: Path, durable: bool) -> float:
             queue.put()
         for job in [queue.get() for _ in range(IN_FLIGHT)]:
             queue.acknowledge(job)
+    queue.flush()
     seconds = time.perf_counter() - started
     queue.close()
     return seconds / count

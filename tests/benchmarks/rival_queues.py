@@ -28,6 +28,8 @@ class WorkerQueue(NamedTuple):
     get: Callable[[], Any]
     acknowledge: Callable[[Any], object]
     close: Callable[[], object]
+    flush: Callable[[], object] = lambda: None
+    """Returns once the acknowledgements are stored."""
 
 
 class Rival(NamedTuple):
