@@ -30,7 +30,8 @@ class QueueStats(Value):
     ready: int
     """Jobs that a worker can get now."""
     locked: int
-    """Jobs that workers have: all workers', if the cluster is in this process, else this one's."""
+    """Jobs that workers have: all workers if the broker is in this process, else its own workers.
+    The other ones' jobs count as ready then."""
     delayed: int
     """Jobs for later, and texts of `dedupe` that are remembered."""
     dead: int
@@ -84,9 +85,9 @@ def edges(admin: Admin, keys: Iterable[TopicPartition]) -> tuple[Offsets, Offset
 
 
 def locked_count(target: Target, group: str) -> int | None:
-    """Return how many records the members of a group hold; None if brokers do not tell."""
+    """Return how many records the members of a group hold; None if no broker is in this process."""
     brokers = getattr(target, "brokers", None)
-    if brokers is None:
+    if not brokers:
         return None
     total = 0
     for broker in brokers:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.client.settings import Settings
     from embedlog.client.share.consumer import ShareConsumer
     from embedlog.cluster.cluster import Cluster
+    from embedlog.cluster.handles.broker_node import BrokerNode
     from embedlog.queue.arguments import QueueArguments
     from embedlog.queue.queue import Queue
     from embedlog.transport import Transport
@@ -199,6 +200,12 @@ class SharedCluster:
         if self._owned() is not None and listener is not None:
             return listener.address
         return next(iter(self._directory.addresses()), None)
+
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        """The broker if this process is the owner; none if another process is."""
+        cluster = self._owned()
+        return [] if cluster is None else cluster.brokers
 
     @property
     def cluster_id(self) -> str:

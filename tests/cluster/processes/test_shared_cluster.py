@@ -340,3 +340,20 @@ def test_a_close_during_the_opening_closes_what_was_opened(path: Path) -> None:
     assert ownership.cluster is not None
     assert ownership.cluster.is_closed
     shared(path).close()
+
+
+def test_the_owner_counts_the_jobs_of_all_workers(path: Path) -> None:
+    with (
+        shared(path) as owner,
+        shared(path) as other,
+        owner.queue("jobs") as watched,
+        other.queue("jobs") as worked,
+    ):
+        assert (len(owner.brokers), other.brokers) == (1, [])
+        worked.put_many([b"1", b"2"])
+        job = worked.get(timeout=30)
+        assert job is not None
+        assert (watched.stats().locked, watched.stats().ready) == (1, 1)
+        assert (worked.stats().locked, worked.stats().ready) == (1, 1)
+        job.ack(wait=True)
+        assert (watched.stats().locked, watched.stats().ready) == (0, 1)
