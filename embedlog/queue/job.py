@@ -43,7 +43,10 @@ class Job(JobRecord):
 
     @property
     def deliveries(self) -> int:
-        """How often a worker got the job, this time included."""
+        """How often a process fetched the job, this time included.
+
+        It counts a job as well that a process fetched ahead and gave back unused.
+        """
         return self._number(names.DELIVERIES) + self.record.delivery_count
 
     @property
