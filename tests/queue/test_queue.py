@@ -421,6 +421,19 @@ def test_any_share_consumer_of_the_group_may_work(cluster: embedlog.Cluster, que
     assert values == {b"work", b"of another program"}
 
 
+def test_a_taken_job_needs_one_fetch() -> None:
+    """A second fetch would lock a job for nobody, and the acknowledgement would wait for it."""
+    with Kafka() as kafka, Queue(kafka.cluster.listen("127.0.0.1", 0).address, "jobs") as queue:
+        queue.put(b"1")
+        taken(queue).ack(wait=True)
+        queue.put(b"2")
+        with kafka.record() as seen:
+            job = taken(queue)
+            job.ack(wait=True)
+        assert len(seen.requests("ShareFetch")) == 1
+        assert len(seen.requests("ShareAcknowledge")) == 1
+
+
 def test_results_come_back(queue: Queue) -> None:
     first, second = queue.put(b"1", reply=True), queue.put(b"2", reply=True)
     with taken(queue) as job:

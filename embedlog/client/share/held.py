@@ -124,7 +124,12 @@ class HeldRecords:
             take(missed)
 
     def _exchange(self, now_ms: int) -> int | None:
-        return self._leaders.advance(now_ms, fetches=self._fetches)
+        if not self._leaders.take_arrived(now_ms):
+            return self._leaders.advance(now_ms, fetches=self._fetches)
+        # The next pass decides about a fetch: one that nobody needs any more would lock a record,
+        # and acknowledgements would wait for its answer.
+        self._leaders.advance(now_ms, fetches=False)
+        return 0
 
     def _check_woken(self) -> None:
         if self._driver.is_woken:
