@@ -62,6 +62,7 @@ LARGE_CLASSES = {
     "Queue": "the calls of a queue's users",
     "SharedCluster": "the calls of `Cluster` that any of several processes can make",
     "SimulatedKafka": "a `Kafka`",
+    "Taker": "the ways of a job into a process and out of it, a method each",
     "Topic": "the calls of a test that reads a topic or writes to it",
     "TransactionShard": "the operations on transactional ids: a method each",
     "_Parser": "the grammar of Protobuf: a method a rule",

@@ -10,6 +10,7 @@ import pytest
 
 import embedlog
 from embedlog import Job, Queue
+from embedlog.errors import InvalidRecordState, KafkaError
 from embedlog.testing import Kafka
 from tests.queue.test_queue import is_empty, taken
 
@@ -110,3 +111,31 @@ def test_the_records_of_done_jobs_are_removed(kafka: Kafka, jobs: Queue) -> None
         assert job.value == b"3"
     with kafka.cluster.consumer() as consumer:
         assert consumer.beginning_offsets([("jobs", 0)]) == {("jobs", 0): 2}
+
+
+@pytest.mark.parametrize("is_remote", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_locks_that_end_with_the_session_are_noticed(is_remote: bool) -> None:
+    """After a restart of the broker, another process gets the jobs that the first one had."""
+    with Kafka() as kafka:
+        target = kafka.bootstrap_servers if is_remote else kafka.cluster
+        with embedlog.Queue(target, "jobs") as jobs:
+            left = with_jobs_at_hand(jobs)
+            running = taken(jobs)
+            broker = kafka.cluster.broker()
+            broker.stop()
+            broker.start()
+            with embedlog.Queue(target, "jobs") as other:
+                first = taken(other)
+                with pytest.raises(KafkaError):  # the first request tells that the session is lost
+                    taken(jobs).ack(wait=True)
+                with pytest.raises(InvalidRecordState, match="has ended"):
+                    running.ack()
+                found = [first.value]
+                first.ack(wait=True)
+                while len(found) < len(left):
+                    job = taken(jobs)
+                    found.append(job.value)
+                    job.ack(wait=True)
+                assert sorted(found) == sorted(left)
+            assert is_empty(jobs)
+            assert jobs.stats().late == 1

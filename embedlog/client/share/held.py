@@ -13,7 +13,7 @@ from embedlog.client.share.consumer import shared
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from embedlog.client.connect import Target
     from embedlog.client.share.acknowledgements import Callback
@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
     from embedlog.runtime import Runtime
+
+    class Holder(Protocol):
+        """The caller that has the records."""
+
+        def settled(
+            self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None
+        ) -> None:
+            """Take the outcome of acknowledgements."""
+
+        def has(self, record: ShareRecord) -> bool:
+            """Return whether `take` of `HeldRecords.drive` has got this record."""
+
+        def lost(self, records: list[ShareRecord]) -> None:
+            """Take records whose locks have ended: the session with their leader was lost."""
+
 
 _PATIENCE_MS = 500
 _GRACE_MS = 1000
@@ -40,14 +55,9 @@ class HeldRecords:
         target: Target,
         topics: Iterable[str],
         settings: Mapping[str, Any],
-        settled: Callback,
-        has: Callable[[ShareRecord], bool],
+        holder: Holder,
     ) -> None:
-        """`settled({partition: offsets}, error)` gets each outcome of acknowledgements.
-
-        `has(record)` tells whether the holder has got a record.
-        """
-        self._has = has
+        self._holder = holder
         given = {**settings, "share.acknowledgement.mode": "explicit"}
         self._consumer, self._parts, self._driver = shared(target, given, {})
         self.runtime: Runtime = self._parts.transport.runtime
@@ -55,7 +65,6 @@ class HeldRecords:
         self._in_flight = self._parts.in_flight
         self._leaders = self._driver.leaders
         self._turn = self._driver.coordinator.duty.turn
-        self._settled = settled
         self._fetches = False
         """Whether the present pass may fetch."""
         self._has_fetched = False
@@ -100,6 +109,7 @@ class HeldRecords:
                 self._fetches = self._limit(wanted, until_ms - now_ms)
                 self._check_woken()
                 delay = driver.waiter.advance(now_ms, driver.coordinate, self._exchange)
+                self._tell_lost()
                 self._take_again(take)
                 found = driver.hand_out.records() if driver.hand_out.has_some else None
                 self._has_news = False
@@ -116,10 +126,17 @@ class HeldRecords:
                 self._check_woken()
                 now_ms = self._clock.monotonic_ms()
 
+    def _tell_lost(self) -> None:
+        """Tell the holder of the records whose locks have ended with a session."""
+        for node_id in self._leaders.lost_sessions():
+            lost = self._in_flight.lose(node_id)
+            if lost:
+                self._holder.lost(lost)
+
     def _take_again(self, take: Callable[[list[ShareRecord]], None]) -> None:
         """Give records that a Ctrl-C kept from `take`; renewed records stay with their holder."""
         again = [record for found in self._in_flight.take_again().values() for record in found]
-        missed = [record for record in again if not self._has(record)]
+        missed = [record for record in again if not self._holder.has(record)]
         if missed:
             take(missed)
 
@@ -138,7 +155,7 @@ class HeldRecords:
     def outcome(self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
         """Take the outcome of acknowledgements."""
         self._has_news = True
-        self._settled(offsets, error)
+        self._holder.settled(offsets, error)
 
     def _limit(self, wanted: int, left_ms: int) -> bool:
         """Set the limits of the next fetch; return whether to fetch at all.

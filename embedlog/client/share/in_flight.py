@@ -151,5 +151,18 @@ class InFlight:
                 if each.records.get(record.offset) is record:
                     each.give_back(record.offset)
 
+    def lose(self, node_id: int) -> list[ShareRecord]:
+        """Forget the records that one leader has delivered, and return them."""
+        lost: list[ShareRecord] = []
+        for each in self._all():
+            if each.node_id == node_id:
+                held = (*each.records.values(), *each.renewing.values(), *each.again.values())
+                lost += [record for record in held if record is not None]
+                each.records.clear()
+                each.types.clear()
+                each.renewing.clear()
+                each.again.clear()
+        return lost
+
     def _all(self) -> list[Delivery]:
         return [each for deliveries in self._by_key.values() for each in deliveries]

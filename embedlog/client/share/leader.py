@@ -41,6 +41,7 @@ class Leader:
         "not_before_ms",
         "sent",
         "session",
+        "told_reset_count",
         "waiting",
     )
 
@@ -57,6 +58,8 @@ class Leader:
         client never got, and has to end the session, which releases them."""
         self.failure_count = 0
         """Failed requests since the last success."""
+        self.told_reset_count = 0
+        """Lost sessions that `ShareLeaders.lost_sessions` has told."""
 
     def take_waiting(
         self,

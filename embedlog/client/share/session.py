@@ -53,6 +53,8 @@ class ShareSession:
         self.epoch = 0
         """Epoch of the next request; 0 if it opens the session."""
         self._partitions: frozenset[Place] = frozenset()
+        self.reset_count = 0
+        """How often the session was lost."""
 
     def fetch(
         self, wanted: Iterable[Place], types: TypesByPlace, limits: FetchLimits
@@ -137,3 +139,4 @@ class ShareSession:
         """Open a new session with the next fetch: this one is lost, or its state is unknown."""
         self.epoch = 0
         self._partitions = frozenset()
+        self.reset_count += 1

@@ -62,6 +62,15 @@ class Holdings:
         taken = self._by_place.get((record.topic, record.partition, record.offset))
         return taken is not None and taken.record is record
 
+    def lose(self, records: Iterable[ShareRecord]) -> None:
+        """Note that the locks of records have ended."""
+        now_ms = self._clock.monotonic_ms()
+        for record in records:
+            taken = self._by_place.get((record.topic, record.partition, record.offset))
+            if taken is not None and taken.record is record:
+                taken.locked_until_ms = now_ms
+                self.drop(taken)
+
     def drop(self, taken: Taken) -> None:
         """Forget a job: it is finished, or its lock has ended."""
         if self._by_place.get(taken.place) is taken:

@@ -49,7 +49,7 @@ class Taker:
             "max.poll.interval.ms": _INTERVAL_MS_MAX,
             "share.acquire.mode": "record_limit",
         }
-        self._consumer = HeldRecords(target, [topic], settings, self._outcome, self._has)
+        self._consumer = HeldRecords(target, [topic], settings, self)
         self._scheduler = self._consumer.runtime.scheduler
         self.clock = self._consumer.runtime.clock
         self._wheel = Wheel(self.clock)
@@ -203,11 +203,17 @@ class Taker:
         if len(records) > 1:
             self._call_keeper()
 
-    def _outcome(self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
+    def settled(self, offsets: dict[TopicPartition, set[int]], error: KafkaError | None) -> None:
+        """Note the outcome of acknowledgements."""
         self.holdings.outcome(offsets, error)
         self._wheel.wake_all()
 
-    def _has(self, record: ShareRecord) -> bool:
+    def lost(self, records: list[ShareRecord]) -> None:
+        """Note that the locks of records have ended."""
+        self.holdings.lose(records)
+
+    def has(self, record: ShareRecord) -> bool:
+        """Return whether this process has this delivery of a record."""
         return self.holdings.has(record)
 
     # The duty between the workers' calls
