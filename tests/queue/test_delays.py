@@ -51,6 +51,28 @@ def test_jobs_become_ready_in_the_order_of_their_times(kafka: Kafka, jobs: Queue
     assert [taken(jobs).value for _ in range(3)] == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("kind", ["replaced", "cancelled"])
+def test_a_mover_that_reads_late_moves_no_former_job(kafka: Kafka, jobs: Queue, kind: str) -> None:
+    jobs.put(b"old", delay=10, id="mail")
+    jobs.put(b"early", delay=1)
+    kafka.clock.jump(seconds=2)
+    taken(jobs).ack()  # the mover has read both
+    client = {"client_id": "queue-jobs-mover"}
+    with kafka.hold("Fetch", **client) as hold, kafka.record() as seen:
+        if kind == "replaced":
+            jobs.put(b"new", delay=1000, id="mail")
+        else:
+            jobs.cancel("mail")
+        kafka.clock.jump(seconds=20)
+        # It asks for the end of the topic before it moves a due job.
+        kafka.wait.until(lambda: seen.requests("ListOffsets", **client))
+        for each in hold.held:
+            each.release()
+    kafka.clock.jump(seconds=20)
+    assert is_empty(jobs)
+    assert jobs.stats().delayed == (1 if kind == "replaced" else 0)
+
+
 def test_an_id_replaces_the_delayed_job(kafka: Kafka, jobs: Queue) -> None:
     jobs.put(b"old", delay=10, id="mail")
     jobs.put(b"new", delay=20, id="mail")

@@ -172,6 +172,8 @@ class Tenure:
         self._producer.init_transactions()  # no move of the former mover is open any more
         consumer.seek_to_beginning(self._partition)
         (self._end_offset,) = consumer.end_offsets([self._partition]).values()
+        self._goal: tuple[int, int] | None = None
+        """The time at which due jobs came up, and the end of the topic at that time."""
         self._moved_ms = 0
         """When due jobs were last looked for."""
         self.is_reading = True
@@ -187,9 +189,11 @@ class Tenure:
         ledger = self.ledger
         if ledger.void_rows or ledger.overtaken:
             return 0
+        if self.is_reading or self._goal is not None:
+            return _READING_MS
         due_ms = ledger.table.next_due_ms()
-        if self.is_reading or due_ms is None:
-            return _READING_MS if self.is_reading else _WAIT_MS_MAX
+        if due_ms is None:
+            return _WAIT_MS_MAX
         return max(0, min(due_ms - self._clock.wall_ms(), _WAIT_MS_MAX))
 
     def read(self, records: ConsumerRecords) -> None:
@@ -208,13 +212,33 @@ class Tenure:
         now_ms = self._clock.wall_ms()
         if len(records) and now_ms - self._moved_ms < _READING_MS:
             return  # first read the newest records: they may be due earlier
+        until_ms = self._until_ms(now_ms)
+        if until_ms is None:
+            return
         self._moved_ms = now_ms
         ledger = self.ledger
-        rows = ledger.table.take(now_ms, _BATCH)
+        rows = ledger.table.take(until_ms, _BATCH)
         if rows or ledger.void_rows or ledger.overtaken:
             self._move(rows)
         else:
             ledger.forget_windows(now_ms)
+
+    def _until_ms(self, now_ms: int) -> int | None:
+        """Return up to which time jobs may be moved; None if the topic has to be read first.
+
+        A due job stays if its cancellation, or its replacement, was there before its time.
+        """
+        due_ms = self.ledger.table.next_due_ms()
+        if self._goal is None:
+            if due_ms is None or due_ms > now_ms:
+                return now_ms
+            (end_offset,) = self._consumer.end_offsets([self._partition]).values()
+            self._goal = now_ms, end_offset
+        until_ms, end_offset = self._goal
+        if self._consumer.position(self._partition) < end_offset:
+            return None
+        self._goal = None
+        return until_ms
 
     def _move(self, rows: list[tuple[int, int]]) -> None:
         """Move records in one transaction."""
