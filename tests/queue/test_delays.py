@@ -118,7 +118,6 @@ def test_one_of_the_jobs_with_one_text_is_ready_in_a_window(kafka: Kafka, jobs: 
 
 
 def test_a_cron_job_comes_at_each_time(kafka: Kafka, jobs: Queue) -> None:
-    pytest.importorskip("cronsim")
     jobs.put(b"report", cron="* * * * *", id="minutely")
     ids = []
     for _ in range(3):
@@ -134,7 +133,6 @@ def test_a_cron_job_comes_at_each_time(kafka: Kafka, jobs: Queue) -> None:
 
 
 def test_a_wrong_cron_expression_is_refused(jobs: Queue) -> None:
-    pytest.importorskip("cronsim")
     with pytest.raises(ConfigError, match="every day"):
         jobs.put(b"x", cron="every day")
 

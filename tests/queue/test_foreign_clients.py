@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import confluent_kafka as confluent
 import pytest
 
 import embedlog
 from embedlog import Job, Queue
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
-confluent = pytest.importorskip("confluent_kafka")
+
 KINDS = confluent.AcknowledgeType
 
 
