@@ -108,7 +108,9 @@ class Queue:
             raise
         self._values = values = Values(serializer)
         self._puts = Puts(target, self._names, values, self._runtime, self._start_mover)
-        self._takers = Takers(target, self._names, prefetch_max=prefetch)
+        # In an ordered queue deliveries count as failures, and a job that goes back unworked has
+        # been delivered.
+        self._takers = Takers(target, self._names, prefetch_max=1 if is_ordered else prefetch)
         self._settling = Settling(
             self._names, values, self._puts, self._takers, retries=retries, is_ordered=is_ordered
         )
