@@ -2,7 +2,7 @@
 
 python examples/web_shop.py work shop &         # as many workers as you like
 python examples/web_shop.py sell shop 20
-python examples/web_shop.py look shop
+python examples/web_shop.py look shop           # customer-5 has a wrong address in shop.customers
 python examples/web_shop.py mend shop           # put the dead jobs into the queue again
 
 All processes share the directory `shop`. The first one opens it, the others connect to it, and when
@@ -44,6 +44,10 @@ class MailServer:
 
 def sell(data: Path, count: int) -> None:
     """Take orders. An order and its mail are one transaction: both exist, or neither."""
+    customers = data.with_suffix(".customers")
+    if not customers.exists():
+        addresses = {f"customer-{number}": f"{number}@example.com" for number in range(7)}
+        customers.write_text(json.dumps({**addresses, "customer-5": "nobody"}))
     with (
         embedlog.connect_or_open(data) as cluster,
         cluster.queue("mails", retries=3) as queue,
@@ -105,6 +109,8 @@ def mend(data: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     role, where, *more = sys.argv[1:]
     if role == "sell":
         sell(Path(where), int(*more))
