@@ -63,7 +63,10 @@ def producing(path: str, first: int) -> Work:
 
 
 def consuming(path: str, protocol: str) -> Work:
-    """Read as the only member of a group; say each record after its commit."""
+    """Read as the only member of a group; say each record before its commit.
+
+    A process that is killed in between says it again in its next life.
+    """
 
     def work(say: Say) -> None:
         settings: dict[str, Any] = {"group_protocol": protocol, "auto_offset_reset": "earliest"}
@@ -76,10 +79,9 @@ def consuming(path: str, protocol: str) -> Work:
             consumer.subscribe([TOPIC])
             say(b"ready")
             while True:
-                records = consumer.poll(500)
-                consumer.commit()
-                for record in records:
+                for record in consumer.poll(500):
                     say(b"read %d %s" % (record.offset, record.value))
+                consumer.commit()
 
     return work
 
