@@ -241,6 +241,7 @@ INNER_FLOORS = {
         "administration consumer streams",
         "classic share",
         "assignment_interval offsets target",
+        "member_timers",
         "modern_group",
         "group",
         "assignors metadata_hash protocols",

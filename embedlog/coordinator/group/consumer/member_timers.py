@@ -1,8 +1,8 @@
-"""Time limits of the members of consumer groups.
+"""Time limits of the members of consumer groups: see `embedlog.coordinator.group.member_timers`.
+
+Two timers more concern members of the classic protocol:
 
 timer          starts with                        when it ends
-session        every heartbeat                    the member is removed
-rebalance      partitions to give up              the member is removed if it has the same epoch
 join           a classic member must join again   the member is removed: it has not joined
 sync           its JoinGroup's answer             the member is removed: it has not synced
 """
@@ -11,140 +11,43 @@ from __future__ import annotations
 
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-from embedlog.coordinator.result import Result
-from embedlog.logger import Logger
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
-    from typing import Any
-
-    from embedlog.coordinator.group.consumer.member import ConsumerMember
-    from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.shard_context import ShardContext
+from embedlog.coordinator.group.consumer.member import ConsumerMember
+from embedlog.coordinator.group.member_timers import MemberTimers
 
 SESSION = "consumer-session"
 REBALANCE = "consumer-rebalance"
 JOIN = "consumer-join"
 SYNC = "consumer-sync"
-_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
-_EXPIRED = {
-    SESSION: "its session expired",
-    REBALANCE: "it did not give up its partitions in time",
-    JOIN: "it did not join again in time",
-    SYNC: "it did not ask for its assignment in time",
-}
-
-_log = Logger("group")
 
 
-class MemberTimers:
-    """The timers of one shard's members; `fence` removes a member. Requires: the shard's lock."""
+class ConsumerMemberTimers(MemberTimers[ConsumerGroup, ConsumerMember]):
+    """The timers of the members of one shard's consumer groups."""
 
-    def __init__(
-        self,
-        context: ShardContext,
-        groups: Mapping[str, Group],
-        fence: Callable[[ConsumerGroup, ConsumerMember], Result[Any]],
-    ) -> None:
-        self._context = context
-        self._groups = groups
-        self._fence = fence
+    GROUP = ConsumerGroup
+    SESSION = SESSION
+    REBALANCE = REBALANCE
+    SETTING = "consumer.session.timeout.ms"
+    GIVING_UP = states.UNREVOKED_PARTITIONS
+    EXPIRED = {
+        SESSION: "its session expired",
+        REBALANCE: "it did not give up its partitions in time",
+        JOIN: "it did not join again in time",
+        SYNC: "it did not ask for its assignment in time",
+    }
 
-    def start_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        self._start(SESSION, group_id, member_id, timeout_ms)
-
-    def start_rebalance(self, group_id: str, member: ConsumerMember) -> None:
-        """Start the time limit for giving up partitions, the member's rebalance time-out."""
-        timeout_ms = member.rebalance_timeout_ms
-        self._start(REBALANCE, group_id, member.member_id, timeout_ms, member.epoch)
-
-    def start_join(self, group_id: str, member: ConsumerMember) -> None:
-        """Start the time limit for a classic member's next join, unless it is running."""
-        if not self._context.timer.is_scheduled((JOIN, group_id, member.member_id)):
-            self._start(JOIN, group_id, member.member_id, member.rebalance_timeout_ms)
-
-    def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        self._start(SYNC, group_id, member_id, timeout_ms)
-
-    def cancel(self, timer: str, group_id: str, member_id: str) -> None:
-        self._context.timer.cancel((timer, group_id, member_id))
-
-    def cancel_all(self, group_id: str, member_id: str) -> None:
-        for timer in _TIMERS:
-            self.cancel(timer, group_id, member_id)
-
-    def session_timeout_ms(self, group_id: str) -> int:
-        timeout_ms = self._context.group_config(group_id, "consumer.session.timeout.ms")
-        assert isinstance(timeout_ms, int), timeout_ms
-        return timeout_ms
-
-    def loaded(self) -> None:
-        """Start a full session of each loaded member, and its rebalance timer if it must give up
-        partitions.
-        """
-        for group in self._groups.values():
-            if not isinstance(group, ConsumerGroup):
-                continue
-            for member in group.members.values():
-                session_ms = self._session_ms(group, member)
-                self.start_session(group.group_id, member.member_id, session_ms)
-                if member.state == states.UNREVOKED_PARTITIONS and member.classic is None:
-                    self.start_rebalance(group.group_id, member)
-
-    def keep_alive(self, is_alive: Callable[[str, str, int], bool]) -> list[int]:
-        """Restart the timers of the chosen members; return their session time-outs.
-
-        `is_alive` gets the group, the member and the session time-out.
-        """
-        kept: dict[tuple[str, str], int] = {}
-        for group in self._groups.values():
-            if isinstance(group, ConsumerGroup):
-                for member in group.members.values():
-                    timeout_ms = self._session_ms(group, member)
-                    if is_alive(group.group_id, member.member_id, timeout_ms):
-                        kept[group.group_id, member.member_id] = timeout_ms
-        self._context.timer.restart(lambda key: _member_of(key) in kept)
-        return list(kept.values())
-
-    def expire_sessions(self, is_chosen: Callable[[str, str], bool]) -> int:
-        """End the sessions of the chosen members now; return the number of sessions."""
-
-        def is_session(key: Hashable) -> bool:
-            member = _member_of(key)
-            return member is not None and key == (SESSION, *member) and is_chosen(*member)
-
-        return self._context.timer.expire(is_session)
-
-    def _session_ms(self, group: ConsumerGroup, member: ConsumerMember) -> int:
+    def session_ms(self, group: ConsumerGroup, member: ConsumerMember) -> int:
         classic = member.classic
         if classic is not None:
             return classic.session_timeout_ms
-        return self.session_timeout_ms(group.group_id)
+        return super().session_ms(group, member)
 
-    def _start(
-        self, timer: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
-    ) -> None:
-        """Start a timer. With `epoch` the timer removes only a member that still has that epoch."""
-        self._context.timer.schedule(
-            (timer, group_id, member_id),
-            timeout_ms,
-            lambda: self._expired(timer, group_id, member_id, epoch),
-        )
+    def gives_up(self, member: ConsumerMember) -> bool:
+        return member.classic is None and super().gives_up(member)
 
-    def _expired(self, timer: str, group_id: str, member_id: str, epoch: int | None) -> Result[Any]:
-        group = self._groups.get(group_id)
-        # The group may have become a classic one, or the member may have gone.
-        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if member is None or (epoch is not None and member.epoch != epoch):
-            return Result()
-        assert isinstance(group, ConsumerGroup), group
-        _log.warning("group %s fences member %s: %s", group_id, member_id, _EXPIRED[timer])
-        return self._fence(group, member)
+    def start_join(self, group_id: str, member: ConsumerMember) -> None:
+        """Start the time limit for a classic member's next join, unless it is running."""
+        if not self.context.timer.is_scheduled((JOIN, group_id, member.member_id)):
+            self.start(JOIN, group_id, member.member_id, member.rebalance_timeout_ms)
 
-
-def _member_of(key: Hashable) -> tuple[str, str] | None:
-    """Return the group and the member of a timer's key; None for a key of another kind."""
-    if isinstance(key, tuple) and len(key) == 3 and key[0] in _TIMERS:
-        return key[1], key[2]
-    return None
+    def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        self.start(SYNC, group_id, member_id, timeout_ms)

@@ -7,7 +7,7 @@ from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.group.consumer.member_timers import MemberTimers
+from embedlog.coordinator.group.consumer.member_timers import ConsumerMemberTimers
 from embedlog.coordinator.group.group import Group, is_in_process
 from embedlog.coordinator.group.metadata_hash import metadata_hash
 from embedlog.coordinator.result import CoordinatorRecord, Result
@@ -30,7 +30,7 @@ class Membership:
             lambda _group, _leaving: None
         )
         """Turns a group into a classic one if only classic members remain; see `migration`."""
-        self.timers = MemberTimers(
+        self.timers = ConsumerMemberTimers(
             context, groups, lambda group, member: self.fence(group, member, None)
         )
 

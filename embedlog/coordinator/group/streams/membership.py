@@ -8,7 +8,7 @@ from embedlog.coordinator.group.group import Group, is_in_process
 from embedlog.coordinator.group.streams import member as states
 from embedlog.coordinator.group.streams import member_records
 from embedlog.coordinator.group.streams.member import StreamsMember
-from embedlog.coordinator.group.streams.member_timers import MemberTimers
+from embedlog.coordinator.group.streams.member_timers import StreamsMemberTimers
 from embedlog.coordinator.group.streams.streams_group import StreamsGroup
 from embedlog.coordinator.result import CoordinatorRecord, Result
 
@@ -26,7 +26,9 @@ class Membership:
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self.context = context
         self.groups = groups
-        self.timers = MemberTimers(context, groups, lambda group, one: self.remove(group, [one]))
+        self.timers = StreamsMemberTimers(
+            context, groups, lambda group, one: self.remove(group, [one])
+        )
 
     # Looking up
 

@@ -138,7 +138,8 @@ class StreamsHeartbeats:
 
     def _follow_up(self, group_id: str, before: StreamsMember, member: StreamsMember) -> None:
         timers = self._membership.timers
-        timers.start_session(group_id, member.member_id)
+        timeout_ms = timers.session_timeout_ms(group_id)
+        timers.start_session(group_id, member.member_id, timeout_ms)
         if member is before:
             return
         if member.state == states.UNREVOKED_TASKS:
