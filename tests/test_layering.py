@@ -241,7 +241,7 @@ INNER_FLOORS = {
         "administration consumer streams",
         "classic share",
         "assignment_interval offsets target",
-        "member_timers",
+        "member_replay member_timers static_members",
         "modern_group",
         "group",
         "assignors metadata_hash protocols",

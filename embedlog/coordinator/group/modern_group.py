@@ -11,6 +11,8 @@ member epoch    the target epoch that a member has reached; each member has its 
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from embedlog import errors
 from embedlog.common import Generic
 from embedlog.coordinator.group.group import Group
@@ -51,6 +53,14 @@ class ModernGroup(Group, Generic[M, A]):
         """Member id -> its target partitions or tasks."""
         self.metadata_seen: MetadataImage | None = None
         """The metadata that `metadata_hash` stands for. Not stored."""
+
+    @abstractmethod
+    def put_member(self, member: M) -> None:
+        """Add a member, or replace the member with its id. Replay calls it."""
+
+    @abstractmethod
+    def drop_member(self, member_id: str) -> None:
+        """Remove a member and its target. Replay calls it."""
 
     def is_empty(self) -> bool:
         return not self.members

@@ -96,7 +96,7 @@ class ClassicMembers:
                 group, instance_id, member_id, records, is_classic=True
             )
         else:
-            before = self._membership.static_member(group, instance_id, member_id)
+            before = group.identified(member_id, instance_id)
         subscription = protocol_bytes.subscription(protocols[0][1])
         after = before.replace(
             instance_id=instance_id or before.instance_id,
@@ -147,7 +147,7 @@ class ClassicMembers:
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
         """Answer the member's present assignment."""
         try:
-            member = self._member(group, request.member_id, request.group_instance_id)
+            member = group.identified(request.member_id, request.group_instance_id)
             facts = _facts_of(member)
             _check_generation(member, request.generation_id)
             name, metadata = facts.protocols[0]
@@ -181,7 +181,7 @@ class ClassicMembers:
     ) -> Result[HeartbeatResponse]:
         """Keep the session alive; tell the member if it must join again."""
         try:
-            member = self._member(group, request.member_id, request.group_instance_id)
+            member = group.identified(request.member_id, request.group_instance_id)
             facts = _facts_of(member)
             _check_generation(member, request.generation_id)
         except KafkaError as error:
@@ -212,7 +212,7 @@ class ClassicMembers:
         for identity in leaving_members(request, version):
             code = 0
             try:
-                member = self._leaving(group, identity)
+                member = _leaving(group, identity)
                 leaving[member.member_id] = member
             except KafkaError as error:
                 code = error.code
@@ -229,25 +229,6 @@ class ClassicMembers:
         result = self._membership.remove(group, list(leaving.values()))
         result.response = response
         return result
-
-    def _leaving(self, group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
-        instance_id = identity.group_instance_id
-        if instance_id is None:
-            return group.member(identity.member_id)
-        if identity.member_id:
-            return self._membership.static_member(group, instance_id, identity.member_id)
-        # Only an administrator may name a static member without its member id.
-        found = group.static_member(instance_id)
-        if found is None:
-            raise errors.UnknownMemberId()
-        return found
-
-    def _member(
-        self, group: ConsumerGroup, member_id: str, instance_id: str | None
-    ) -> ConsumerMember:
-        if instance_id is None:
-            return group.member(member_id)
-        return self._membership.static_member(group, instance_id, member_id)
 
 
 def _facts_of(member: ConsumerMember) -> ClassicFacts:
@@ -268,3 +249,14 @@ def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     if request.rebalance_timeout_ms == -1:
         return request.session_timeout_ms
     return request.rebalance_timeout_ms
+
+
+def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    instance_id = identity.group_instance_id
+    if instance_id is None or identity.member_id:
+        return group.identified(identity.member_id, instance_id)
+    # Only an administrator may name a static member without its member id.
+    found = group.static_member(instance_id)
+    if found is None:
+        raise errors.UnknownMemberId()
+    return found

@@ -16,8 +16,8 @@ from embedlog import errors
 from embedlog.coordinator.group.consumer.holders import Holders
 from embedlog.coordinator.group.consumer.member import ConsumerMember, Owned
 from embedlog.coordinator.group.consumer.subscriptions import AssignorVotes, Subscriptions
-from embedlog.coordinator.group.modern_group import ModernGroup
 from embedlog.coordinator.group.protocols import SupportedProtocols
+from embedlog.coordinator.group.static_members import StaticMembersGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,15 +39,13 @@ _FIRST_COMMIT_VERSION = 9
 _NO_TARGET: Partitions = {}
 
 
-class ConsumerGroup(ModernGroup["ConsumerMember", "Partitions"]):
+class ConsumerGroup(StaticMembersGroup["ConsumerMember", "Partitions"]):
     """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "consumer"
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
-        self.static_members: dict[str, str] = {}
-        """Instance id -> member id."""
         self.subscriptions = Subscriptions()
         self.assignor_votes = AssignorVotes()
         self.classic_protocols = SupportedProtocols()
@@ -75,15 +73,9 @@ class ConsumerGroup(ModernGroup["ConsumerMember", "Partitions"]):
             return STABLE
         return RECONCILING
 
-    def static_member(self, instance_id: str) -> ConsumerMember | None:
-        member_id = self.static_members.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
     def target_of(self, member: ConsumerMember) -> Partitions:
         """Return the member's target; a new static member has its predecessor's."""
-        found = self.target.get(member.member_id)
-        if found is None and member.instance_id is not None:
-            found = self.target.get(self.static_members.get(member.instance_id, ""))
+        found = self.stored_target(member)
         return _NO_TARGET if found is None else found
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:

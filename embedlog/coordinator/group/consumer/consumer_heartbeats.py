@@ -120,10 +120,7 @@ class ConsumerHeartbeats:
             if member_id not in group.members:
                 _log.info("member %s joins consumer group %s", member_id, group.group_id)
             return group.members.get(member_id) or ConsumerMember(member_id)
-        if request.instance_id is not None:
-            member = self._membership.static_member(group, request.instance_id, member_id)
-        else:
-            member = group.member(member_id)
+        member = group.identified(member_id, request.instance_id)
         if epoch > member.epoch or epoch not in (member.epoch, member.previous_epoch):
             _log.warning(
                 "group %s fences member %s: it is at epoch %d, not %d",
@@ -149,10 +146,7 @@ class ConsumerHeartbeats:
     def _leave(self, request: ConsumerGroupHeartbeatRequest) -> HeartbeatResult:
         membership = self._membership
         group = membership.group(request.group_id)
-        if request.instance_id is None:
-            member = group.member(request.member_id)
-        else:
-            member = membership.static_member(group, request.instance_id, request.member_id)
+        member = group.identified(request.member_id, request.instance_id)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id, member_epoch=request.member_epoch
         )

@@ -10,6 +10,7 @@ from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.member_timers import ConsumerMemberTimers
 from embedlog.coordinator.group.group import Group, is_in_process
 from embedlog.coordinator.group.metadata_hash import metadata_hash
+from embedlog.coordinator.group.static_members import unreleased
 from embedlog.coordinator.result import CoordinatorRecord, Result
 
 TYPE_CHECKING = False
@@ -57,25 +58,6 @@ class Membership:
                 f"The consumer group has reached its maximum capacity of {size_max} members.",
             )
 
-    def static_member(
-        self, group: ConsumerGroup, instance_id: str, member_id: str
-    ) -> ConsumerMember:
-        """Return the member of an instance id; check that it has the member id.
-
-        Raises:
-            UnknownMemberId: the instance id is unknown.
-            FencedInstanceId: the instance id belongs to another member id.
-        """
-        found = group.static_member(instance_id)
-        if found is None:
-            raise errors.UnknownMemberId(f"Instance id {instance_id} is unknown.")
-        if found.member_id != member_id:
-            raise errors.FencedInstanceId(
-                f"Static member {member_id} with instance id {instance_id} was fenced by member"
-                f" {found.member_id}.",
-            )
-        return found
-
     def joining_static_member(
         self,
         group: ConsumerGroup,
@@ -95,10 +77,7 @@ class Membership:
         if former is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
         if not is_classic and former.classic is None and former.epoch != states.LEAVE_STATIC_EPOCH:
-            raise errors.UnreleasedInstanceId(
-                f"Static member {member_id} with instance id {instance_id} cannot join the group"
-                f" because the instance id is owned by {former.member_id} member.",
-            )
+            raise unreleased(instance_id, member_id, former.member_id)
         successor = former.replace(member_id=member_id, epoch=0, previous_epoch=0)
         group_id = group.group_id
         records += member_records.without_member(group_id, former.member_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedlog.coordinator.group.consumer import member_records
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
+from embedlog.coordinator.group.member_replay import MemberReplay
 from wire.schemas import consumer_group_metadata as schema
 
 TYPE_CHECKING = False
@@ -52,18 +53,6 @@ def _partition_metadata(_group: ConsumerGroup, _key: Any, _value: Any) -> None:
     """Ignore the record: the metadata hash has replaced it since Kafka 4.0."""
 
 
-def _member(
-    group: ConsumerGroup,
-    key: schema.ConsumerGroupMemberMetadataKey,
-    value: schema.ConsumerGroupMemberMetadataValue | None,
-) -> None:
-    if value is None:
-        group.drop_member(key.member_id)
-        return
-    before = group.members.get(key.member_id) or ConsumerMember(key.member_id)
-    group.put_member(member_records.with_metadata(before, value))
-
-
 def _target_epoch(
     group: ConsumerGroup,
     _key: Any,
@@ -72,30 +61,6 @@ def _target_epoch(
     if value is not None:
         group.target_epoch = value.assignment_epoch
         group.target_made_ms = value.assignment_timestamp
-
-
-def _target(
-    group: ConsumerGroup,
-    key: schema.ConsumerGroupTargetAssignmentMemberKey,
-    value: schema.ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
-    if value is None:
-        group.target.pop(key.member_id, None)
-    else:
-        group.target[key.member_id] = member_records.read_target(value)
-
-
-def _assignment(
-    group: ConsumerGroup,
-    key: schema.ConsumerGroupCurrentMemberAssignmentKey,
-    value: schema.ConsumerGroupCurrentMemberAssignmentValue | None,
-) -> None:
-    before = group.members.get(key.member_id)
-    if before is None:
-        if value is None:
-            return
-        before = ConsumerMember(key.member_id)
-    group.put_member(member_records.with_assignment(before, value))
 
 
 def _regex(
@@ -110,12 +75,19 @@ def _regex(
         resolved[key.regular_expression] = member_records.read_regex(value)
 
 
+_MEMBERS = MemberReplay(
+    ConsumerMember,
+    with_metadata=member_records.with_metadata,
+    with_assignment=member_records.with_assignment,
+    read_target=member_records.read_target,
+)
+
 _BY_KEY: dict[type, Callable[[ConsumerGroup, Any, Any], None]] = {
     schema.ConsumerGroupMetadataKey: _group_epoch,
     schema.ConsumerGroupPartitionMetadataKey: _partition_metadata,
-    schema.ConsumerGroupMemberMetadataKey: _member,
+    schema.ConsumerGroupMemberMetadataKey: _MEMBERS.member,
     schema.ConsumerGroupTargetAssignmentMetadataKey: _target_epoch,
-    schema.ConsumerGroupTargetAssignmentMemberKey: _target,
-    schema.ConsumerGroupCurrentMemberAssignmentKey: _assignment,
+    schema.ConsumerGroupTargetAssignmentMemberKey: _MEMBERS.target,
+    schema.ConsumerGroupCurrentMemberAssignmentKey: _MEMBERS.assignment,
     schema.ConsumerGroupRegularExpressionKey: _regex,
 }

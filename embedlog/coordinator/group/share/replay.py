@@ -6,7 +6,7 @@ record without the records before it. Tombstones of unknown keys have no effect.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.modern_group import FIRST_EPOCH
+from embedlog.coordinator.group.member_replay import MemberReplay
 from embedlog.coordinator.group.share import member_records
 from embedlog.coordinator.group.share.member import ShareMember
 from embedlog.coordinator.group.share.share_group import ShareGroup
@@ -47,60 +47,24 @@ def _group_epoch(group: ShareGroup, _key: Any, value: schema.ShareGroupMetadataV
     group.metadata_hash = value.metadata_hash
 
 
-def _member(
-    group: ShareGroup,
-    key: schema.ShareGroupMemberMetadataKey,
-    value: schema.ShareGroupMemberMetadataValue | None,
-) -> None:
-    if value is None:
-        group.drop_member(key.member_id)
-        return
-    before = group.members.get(key.member_id) or ShareMember(key.member_id)
-    group.put_member(member_records.with_metadata(before, value))
-
-
-def _target_epoch(
-    group: ShareGroup, _key: Any, value: schema.ShareGroupTargetAssignmentMetadataValue | None
-) -> None:
-    group.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-    group.target_made_ms = 0 if value is None else value.assignment_timestamp
-
-
-def _target(
-    group: ShareGroup,
-    key: schema.ShareGroupTargetAssignmentMemberKey,
-    value: schema.ShareGroupTargetAssignmentMemberValue | None,
-) -> None:
-    if value is None:
-        group.target.pop(key.member_id, None)
-    else:
-        group.target[key.member_id] = member_records.read_target(value)
-
-
-def _assignment(
-    group: ShareGroup,
-    key: schema.ShareGroupCurrentMemberAssignmentKey,
-    value: schema.ShareGroupCurrentMemberAssignmentValue | None,
-) -> None:
-    before = group.members.get(key.member_id)
-    if before is None:
-        if value is None:
-            return
-        before = ShareMember(key.member_id)
-    group.put_member(member_records.with_assignment(before, value))
-
-
 def _state_topics(
     group: ShareGroup, _key: Any, value: schema.ShareGroupStatePartitionMetadataValue | None
 ) -> None:
     group.state_topics = StateTopics() if value is None else member_records.read_state_topics(value)
 
 
+_MEMBERS = MemberReplay(
+    ShareMember,
+    with_metadata=member_records.with_metadata,
+    with_assignment=member_records.with_assignment,
+    read_target=member_records.read_target,
+)
+
 _BY_KEY: dict[type, Callable[[ShareGroup, Any, Any], None]] = {
     schema.ShareGroupMetadataKey: _group_epoch,
-    schema.ShareGroupMemberMetadataKey: _member,
-    schema.ShareGroupTargetAssignmentMetadataKey: _target_epoch,
-    schema.ShareGroupTargetAssignmentMemberKey: _target,
-    schema.ShareGroupCurrentMemberAssignmentKey: _assignment,
+    schema.ShareGroupMemberMetadataKey: _MEMBERS.member,
+    schema.ShareGroupTargetAssignmentMetadataKey: _MEMBERS.target_epoch,
+    schema.ShareGroupTargetAssignmentMemberKey: _MEMBERS.target,
+    schema.ShareGroupCurrentMemberAssignmentKey: _MEMBERS.assignment,
     schema.ShareGroupStatePartitionMetadataKey: _state_topics,
 }

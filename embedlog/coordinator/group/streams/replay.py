@@ -6,7 +6,7 @@ record without the records before it. Tombstones of unknown keys have no effect.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.modern_group import FIRST_EPOCH
+from embedlog.coordinator.group.member_replay import MemberReplay
 from embedlog.coordinator.group.streams import member_records, topology_records
 from embedlog.coordinator.group.streams.member import StreamsMember
 from embedlog.coordinator.group.streams.streams_group import StreamsGroup
@@ -55,54 +55,18 @@ def _topology(
     group.topology = None if value is None else topology_records.read_topology(value)
 
 
-def _member(
-    group: StreamsGroup,
-    key: schema.StreamsGroupMemberMetadataKey,
-    value: schema.StreamsGroupMemberMetadataValue | None,
-) -> None:
-    if value is None:
-        group.drop_member(key.member_id)
-        return
-    before = group.members.get(key.member_id) or StreamsMember(key.member_id)
-    group.put_member(member_records.with_metadata(before, value))
-
-
-def _target_epoch(
-    group: StreamsGroup, _key: Any, value: schema.StreamsGroupTargetAssignmentMetadataValue | None
-) -> None:
-    group.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-    group.target_made_ms = 0 if value is None else value.assignment_timestamp
-
-
-def _target(
-    group: StreamsGroup,
-    key: schema.StreamsGroupTargetAssignmentMemberKey,
-    value: schema.StreamsGroupTargetAssignmentMemberValue | None,
-) -> None:
-    if value is None:
-        group.target.pop(key.member_id, None)
-    else:
-        group.target[key.member_id] = member_records.read_target(value)
-
-
-def _assignment(
-    group: StreamsGroup,
-    key: schema.StreamsGroupCurrentMemberAssignmentKey,
-    value: schema.StreamsGroupCurrentMemberAssignmentValue | None,
-) -> None:
-    before = group.members.get(key.member_id)
-    if before is None:
-        if value is None:
-            return
-        before = StreamsMember(key.member_id)
-    group.put_member(member_records.with_assignment(before, value))
-
+_MEMBERS = MemberReplay(
+    StreamsMember,
+    with_metadata=member_records.with_metadata,
+    with_assignment=member_records.with_assignment,
+    read_target=member_records.read_target,
+)
 
 _BY_KEY: dict[type, Callable[[StreamsGroup, Any, Any], None]] = {
     schema.StreamsGroupMetadataKey: _facts,
     schema.StreamsGroupTopologyKey: _topology,
-    schema.StreamsGroupMemberMetadataKey: _member,
-    schema.StreamsGroupTargetAssignmentMetadataKey: _target_epoch,
-    schema.StreamsGroupTargetAssignmentMemberKey: _target,
-    schema.StreamsGroupCurrentMemberAssignmentKey: _assignment,
+    schema.StreamsGroupMemberMetadataKey: _MEMBERS.member,
+    schema.StreamsGroupTargetAssignmentMetadataKey: _MEMBERS.target_epoch,
+    schema.StreamsGroupTargetAssignmentMemberKey: _MEMBERS.target,
+    schema.StreamsGroupCurrentMemberAssignmentKey: _MEMBERS.assignment,
 }

@@ -14,7 +14,7 @@ Stable       all members have reached it
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.coordinator.group.modern_group import ModernGroup
+from embedlog.coordinator.group.static_members import StaticMembersGroup
 from embedlog.coordinator.group.streams.commit_check import check_commit
 from embedlog.coordinator.group.streams.facts import NO_EPOCH, Facts, TaskOffsets
 from embedlog.coordinator.group.streams.member import StreamsMember
@@ -40,7 +40,7 @@ STABLE = "Stable"
 _FIRST_COMMIT_VERSION = 9
 
 
-class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
+class StreamsGroup(StaticMembersGroup["StreamsMember", "Tasks"]):
     """One group. Only replay changes it, except for the last attributes of `__init__`."""
 
     GROUP_TYPE = "streams"
@@ -56,8 +56,6 @@ class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
         self.stored_description_epoch = NO_EPOCH
         """Epoch of the topology whose description is stored; -2: it is uncertain."""
         self.failed_description_epoch = NO_EPOCH
-        self.static_members: dict[str, str] = {}
-        """Instance id -> member id."""
         self.holders = TaskHolders()
         # These are not stored.
         self.configured: ConfiguredTopology | None = None
@@ -103,17 +101,6 @@ class StreamsGroup(ModernGroup["StreamsMember", "Tasks"]):
         if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
             return STABLE
         return RECONCILING
-
-    def static_member(self, instance_id: str) -> StreamsMember | None:
-        member_id = self.static_members.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
-    def stored_target(self, member: StreamsMember) -> Tasks | None:
-        """Return the member's target, or None; a new static member has its predecessor's."""
-        found = self.target.get(member.member_id)
-        if found is None and member.instance_id is not None:
-            found = self.target.get(self.static_members.get(member.instance_id, ""))
-        return found
 
     def target_of(self, member: StreamsMember) -> Tasks:
         found = self.stored_target(member)

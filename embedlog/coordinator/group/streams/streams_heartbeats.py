@@ -117,10 +117,7 @@ class StreamsHeartbeats:
             if member_id not in group.members:
                 _log.info("member %s joins streams group %s", member_id, group.group_id)
             return group.members.get(member_id) or StreamsMember(member_id)
-        if request.instance_id is not None:
-            member = self._membership.static_member(group, request.instance_id, member_id)
-        else:
-            member = group.member(member_id)
+        member = group.identified(member_id, request.instance_id)
         _check_epoch(group, member, request)
         return member
 
@@ -189,10 +186,7 @@ class StreamsHeartbeats:
         group = membership.group(request.group_id)
         if request.shutdown_application and group.shutdown_by is None:
             group.shutdown_by = request.member_id
-        if request.instance_id is None:
-            member = group.member(request.member_id)
-        else:
-            member = membership.static_member(group, request.instance_id, request.member_id)
+        member = group.identified(request.member_id, request.instance_id)
         _log.info("member %s leaves streams group %s", member.member_id, group.group_id)
         is_static_leave = (
             request.instance_id is not None and request.member_epoch == states.LEAVE_STATIC_EPOCH
