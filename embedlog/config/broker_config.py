@@ -105,11 +105,6 @@ class BrokerConfig:
         """
         return self._layers.value(name)
 
-    @property
-    def moment(self) -> object:
-        """An object that another replaces whenever a setting changes."""
-        return self._layers
-
     def chain_ms(self, name: str) -> int:
         """Return a setting of CHAINS in milliseconds; -1 for any negative value."""
         for member, unit_ms in CHAINS[name]:

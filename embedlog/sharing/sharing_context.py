@@ -50,16 +50,15 @@ class SharingContext:
         runtime.scheduler.add(self.timer, is_timer=True)
         self.bury: Bury = _nothing_to_bury
         self._settings: dict[str, ShareSettings] = {}
-        """The settings of groups, as of `_as_of`: parsing them took a fifth of a share fetch."""
-        self._as_of: tuple[object, object] = (None, None)
-        """The metadata and the broker's settings at one moment."""
+        """The settings of groups in the metadata `_as_of`. The broker's settings behind them never
+        change while it runs."""
+        self._as_of: MetadataImage | None = None
 
     def settings(self, group_id: str) -> ShareSettings:
         """Return the present settings of a group."""
         image = self.metadata()
-        image_then, config_then = self._as_of
-        if image is not image_then or self.config.moment is not config_then:
-            self._as_of = image, self.config.moment
+        if image is not self._as_of:
+            self._as_of = image
             self._settings = {}
         known = self._settings
         if group_id not in known:

@@ -462,3 +462,14 @@ def test_a_queue_keeps_the_order_that_another_process_asked_for(cluster: embedlo
         assert (again.value, again.deliveries) == (b"1", 2)
         again.ack()
         assert taken(queue).value == b"2"
+
+
+def test_an_ordered_queue_fetches_no_job_ahead(cluster: embedlog.Cluster) -> None:
+    """A fetched job that goes back counts as a delivery, and here deliveries are failures."""
+    with cluster.queue("jobs", ordered=True) as queue:
+        queue.put_many(list(range(20)), key="k")
+        queue.put_many(list(range(20)))
+        for _ in range(10):
+            with taken(queue):
+                pass
+        assert queue.stats().locked == 0

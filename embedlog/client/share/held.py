@@ -67,8 +67,6 @@ class HeldRecords:
         self._turn = self._driver.coordinator.duty.turn
         self._fetches = False
         """Whether the present pass may fetch."""
-        self._has_fetched = False
-        """True once the present `drive` has sent a fetch."""
         self._has_news = False
         """True if acknowledgements got outcomes in this pass."""
         self._parts.outcomes.callback = _weakly(self)
@@ -102,7 +100,6 @@ class HeldRecords:
         """
         driver = self._driver
         with driver.guard:
-            self._has_fetched = False
             now_ms = self._clock.monotonic_ms()
             while (wanted := step()) is not None:
                 driver.begin_commit(None, now_ms)
@@ -143,8 +140,8 @@ class HeldRecords:
     def _exchange(self, now_ms: int) -> int | None:
         if not self._leaders.take_arrived(now_ms):
             return self._leaders.advance(now_ms, fetches=self._fetches)
-        # The next pass decides about a fetch: one that nobody needs any more would lock a record,
-        # and acknowledgements would wait for its answer.
+        # The next pass decides about the next fetch. A fetch without a waiting worker would lock a
+        # record, and acknowledgements would wait for its answer.
         self._leaders.advance(now_ms, fetches=False)
         return 0
 
@@ -160,11 +157,10 @@ class HeldRecords:
     def _limit(self, wanted: int, left_ms: int) -> bool:
         """Set the limits of the next fetch; return whether to fetch at all.
 
-        A fetch ends with the call: one that went on would lock records for nobody.
+        A fetch waits no longer than its call: later it would lock records that no worker takes.
         """
-        if not wanted or (left_ms <= 0 and self._has_fetched):
+        if not wanted:
             return False
-        self._has_fetched = True
         limits = self._leaders.limits
         limits.count_max = self._driver.hand_out.count_max = wanted
         patience_ms = _PATIENCE_WITH_RECORDS_MS if self._in_flight.open_count else _PATIENCE_MS

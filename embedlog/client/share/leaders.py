@@ -74,20 +74,14 @@ class ShareLeaders:
         return any(each.sent is not None and each.sent.is_fetch for each in leaders)
 
     def lost_sessions(self) -> list[int]:
-        """Return the leaders whose sessions were lost since the last call.
-
-        The locks of a session end with it. Records that such a leader has sent, and that were not
-        handed out, are forgotten.
+        """Return the leaders whose sessions, and with them all locks, were lost since the last
+        call.
         """
         lost = []
         for leader in self._by_node.values():
             if leader.told_reset_count != leader.session.reset_count:
                 leader.told_reset_count = leader.session.reset_count
                 lost.append(leader.node_id)
-        if lost:
-            fetched = self.answers.fetched
-            for each in [each for each in fetched if each.node_id in lost]:
-                fetched.remove(each)
         return lost
 
     def queue(

@@ -174,8 +174,6 @@ class Tenure:
         (self._end_offset,) = consumer.end_offsets([self._partition]).values()
         self._goal: tuple[int, int] | None = None
         """The time at which due jobs came up, and the end of the topic at that time."""
-        self._moved_ms = 0
-        """When due jobs were last looked for."""
         self.is_reading = True
         """True until all earlier records of the topic were read."""
 
@@ -210,12 +208,9 @@ class Tenure:
             self.is_reading = False
             self.ledger.end_first_reading()
         now_ms = self._clock.wall_ms()
-        if len(records) and now_ms - self._moved_ms < _READING_MS:
-            return  # first read the newest records: they may be due earlier
         until_ms = self._until_ms(now_ms)
         if until_ms is None:
             return
-        self._moved_ms = now_ms
         ledger = self.ledger
         rows = ledger.table.take(until_ms, _BATCH)
         if rows or ledger.void_rows or ledger.overtaken:

@@ -51,7 +51,7 @@ class Workers:
             if not is_refused:
                 self._tasks.append(task)
                 if idle is None and self._count < self._threads_max:
-                    # Start it under the lock, so that `shutdown` waits for this thread, too.
+                    # The thread starts under the lock, so that `shutdown` waits for it as well.
                     thread = self._scheduler.start_thread(self._work, f"{self._name}-worker")
                     self._count += 1
                     self._threads = {each for each in self._threads if not each.join(0)}
